@@ -1,0 +1,115 @@
+// Package results holds what a replay measured: one Result per request with
+// its ledger of every chunk and token, results schema 1, and the files of a run
+// directory. It is apart from the client, so that a run can be analysed without
+// linking what made it.
+package results
+
+import (
+	"time"
+
+	"reprise/trace"
+)
+
+// A Result is what happened to one request: one row of requests.parquet.
+// Instants are offsets from the start of the run and unknown if the thing did
+// not happen.
+type Result struct {
+	ID   int64 // trace row
+	Pass int32 // which play of it, from 0 (recycled sessions)
+
+	Phase    trace.Optional[string] // warm-up or named phase
+	Worker   trace.Optional[string] // load host
+	URL      string                 // target
+	Protocol string                 // chat, completions, ...
+	Model    trace.Optional[string] // what was sent
+
+	Session trace.Optional[string]
+	Turn    trace.Optional[int32]
+	Agent   trace.Optional[string]
+
+	Due         trace.Optional[time.Duration] // what the schedule wanted
+	Eligible    trace.Optional[time.Duration] // due, or the end of a causal hold or of a cap
+	HoldCause   trace.Optional[string]        // why eligible is later than due
+	Dispatched  trace.Optional[time.Duration] // the client acted; dispatched - eligible is its lateness
+	Connected   trace.Optional[time.Duration] // a connection was at hand
+	Sent        trace.Optional[time.Duration] // first byte written
+	SentEnd     trace.Optional[time.Duration] // last byte written
+	FirstByte   trace.Optional[time.Duration] // first byte of the response read
+	FirstToken  trace.Optional[time.Duration] // first chunk with a token of any kind (R6)
+	FirstOutput trace.Optional[time.Duration] // first chunk with a token that is not reasoning (R6)
+	LastToken   trace.Optional[time.Duration] // last chunk with a token
+	End         trace.Optional[time.Duration] // end of the stream, or when it was given up
+
+	ConnReused trace.Optional[bool]
+	BytesOut   trace.Optional[int64] // request bytes written, headers included
+	BytesIn    trace.Optional[int64] // response bytes read, headers included
+
+	Outcome      string                 // OutcomeOK, ...
+	HTTPStatus   trace.Optional[int32]  //
+	Cause        trace.Optional[string] // why it did not end well, in words
+	FinishReason trace.Optional[string] // as the server sent it
+	Note         trace.Optional[string] // doubts about a response that stands, separated by "; "
+
+	PlannedInputTokens  trace.Optional[int64] // what the trace wanted
+	CountedInputTokens  trace.Optional[int64] // prompt_tokens of the server's usage
+	CachedTokens        trace.Optional[int64] // of these, from the server's prefix cache
+	PlannedOutputTokens trace.Optional[int64]
+	OutputTokens        trace.Optional[int64] // OSL (R5)
+	ReasoningTokens     trace.Optional[int64]
+	OutputSource        trace.Optional[Source] // where OutputTokens came from
+
+	Ledger           []Entry               // every part of every chunk, in the order read
+	LedgerDifference trace.Optional[int64] // final usage minus the ledger's sum; unknown without both
+
+	RecordedTTFT trace.Optional[time.Duration] // from the trace, for the comparison
+	RecordedE2E  trace.Optional[time.Duration]
+}
+
+// An Entry is one part of a chunk. An event with reasoning and content gives
+// two entries of one Event.
+type Entry struct {
+	At         int64                 // microseconds since Sent, of the read that completed the event (R2)
+	Tokens     trace.Optional[int32] // unknown is not 1 (R4); 0 for a role-only or empty chunk
+	Kind       Kind
+	Choice     int32 // index of the choice
+	Source     Source
+	Event      int32 // 0-based ordinal of the event in the response
+	SharedRead bool  // the read that completed it had completed an earlier event too
+}
+
+// A Kind says what a part of a chunk holds.
+type Kind string
+
+const (
+	KindNone      Kind = "none"      // role-only or empty: 0 tokens
+	KindReasoning Kind = "reasoning" // thinking
+	KindContent   Kind = "content"   // text of the answer
+	KindTool      Kind = "tool"      // name or arguments of a tool call
+	KindRefusal   Kind = "refusal"   // text of a refusal
+)
+
+// A Source says where a token count came from, in the order of trust of rule R4.
+type Source string
+
+const (
+	SourceIDs      Source = "token_ids" // token ids in the event
+	SourceUsage    Source = "usage"     // the server's usage: running (difference to the last) or final
+	SourceLogprobs Source = "logprobs"  // log-probability entries
+	SourceFormat   Source = "format"    // the protocol sends one token per event
+	SourceLocal    Source = "local"     // a local tokenizer
+	SourceUnknown  Source = "unknown"
+)
+
+// Outcome classes of Result.Outcome.
+const (
+	OutcomeOK          = "ok"           // complete, with a terminal signal (R9)
+	OutcomeNotStreamed = "not_streamed" // complete, but as one body although a stream was asked for
+	OutcomeFailed      = "failed"       // an error object, an error status, or no usable answer (R10)
+	OutcomeTruncated   = "truncated"    // the stream ended cleanly without a terminal signal
+	OutcomeReset       = "reset"        // the connection broke before the terminal signal
+	OutcomeRefused     = "refused"      // no connection could be made
+	OutcomeTimeout     = "timeout"      // a limit of time ended it
+	OutcomeCancelled   = "cancelled"    // cancelled on purpose, as the trace or a flag says
+	OutcomeCut         = "cut"          // in flight when the run ended
+	OutcomeUnsent      = "unsent"       // due, but never sent
+)
