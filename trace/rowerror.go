@@ -13,6 +13,10 @@ type RowError struct {
 	Field string // the source's own name for the field; "" for the whole row
 	Err   error  // what is wrong, with the value
 	Fix   string // what to do; "" if there is nothing to do
+
+	Reason string // short class under which it is counted; "" = Field
+	Raw    string // the row as it was read, if that is at hand
+	Merged bool   // not bad: the row went into another one, which is kept
 }
 
 // Error returns file:line: field: what, without the fix.

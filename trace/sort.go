@@ -1,0 +1,287 @@
+package trace
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/parquet-go/parquet-go"
+
+	"reprise/trace/column"
+)
+
+// DefaultMemory is the number of bytes that sorting may hold before it goes to
+// disk.
+const DefaultMemory = 512 << 20
+
+// A Key orders rows; equal keys keep the order in which they were added.
+type Key struct{ Major, Minor, Tie int64 }
+
+// Compare returns -1, 0 or 1.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(cmp.Compare(k.Major, o.Major), cmp.Compare(k.Minor, o.Minor), cmp.Compare(k.Tie, o.Tie))
+}
+
+// A Sorter puts rows in the order of their keys. Beyond Memory it writes sorted
+// runs to temporary files and merges them. The zero value sorts within
+// DefaultMemory.
+type Sorter struct {
+	Memory int64  // bytes; 0 = DefaultMemory
+	Dir    string // for temporary files; "" = the system's
+
+	batch *Batch
+	keys  []Key
+	bytes int64
+	runs  []*os.File
+	moved int64
+	last  Key
+	any   bool
+}
+
+// rowOverhead is what a row of nulls takes in a batch, in bytes.
+const rowOverhead = 450
+
+// Add copies row of b under key.
+func (s *Sorter) Add(b *Batch, row int, key Key) error {
+	if s.batch == nil {
+		s.batch = NewBatch()
+	}
+	if s.any && key.Compare(s.last) < 0 {
+		s.moved++
+	} else {
+		s.last = key
+	}
+	s.any = true
+	s.batch.AppendRow(b, row)
+	s.keys = append(s.keys, key)
+	s.bytes += rowOverhead
+	for _, c := range b.cols {
+		s.bytes += int64(c.RowBytes(row))
+	}
+	if s.bytes >= cmp.Or(s.Memory, DefaultMemory) {
+		return s.spill()
+	}
+	return nil
+}
+
+// Moved returns how many rows came after one with a greater key.
+func (s *Sorter) Moved() int64 { return s.moved }
+
+// Close removes the temporary files.
+func (s *Sorter) Close() error {
+	var err error
+	for _, f := range s.runs {
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
+	}
+	s.runs = nil
+	return err
+}
+
+// order returns the positions of the rows in memory, sorted.
+func (s *Sorter) order() []int {
+	index := make([]int, len(s.keys))
+	for i := range index {
+		index[i] = i
+	}
+	slices.SortStableFunc(index, func(a, b int) int { return s.keys[a].Compare(s.keys[b]) })
+	return index
+}
+
+// A run file is a trace with its keys before the canonical ones.
+type runRow struct {
+	Major int64 `parquet:"major,delta"`
+	Minor int64 `parquet:"minor,delta"`
+	Tie   int64 `parquet:"tie,delta"`
+	fileRow
+}
+
+var runSchema = parquet.SchemaOf(runRow{})
+
+type runBatch struct {
+	major, minor, tie column.Flat[int64]
+	rows              *Batch
+	cols              []column.Column
+}
+
+func newRunBatch() *runBatch {
+	r := &runBatch{rows: NewBatch()}
+	r.cols = append([]column.Column{&r.major, &r.minor, &r.tie}, r.rows.cols...)
+	return r
+}
+
+func (r *runBatch) reset() {
+	for _, c := range r.cols {
+		c.Reset()
+	}
+}
+
+func (s *Sorter) spill() error {
+	f, err := os.CreateTemp(s.Dir, "reprise-sort-*")
+	if err != nil {
+		return fmt.Errorf("sort: %w", err)
+	}
+	os.Remove(f.Name()) // it lives as long as it is open
+	s.runs = append(s.runs, f)
+	w := column.NewWriter(f, runSchema, formatVersion, noBounds...)
+	out := newRunBatch()
+	for _, i := range s.order() {
+		out.major.Append(s.keys[i].Major)
+		out.minor.Append(s.keys[i].Minor)
+		out.tie.Append(s.keys[i].Tie)
+		out.rows.AppendRow(s.batch, i)
+		if out.rows.Len() == BatchRows {
+			if err := w.Write(out.cols); err != nil {
+				return fmt.Errorf("sort: write run: %w", err)
+			}
+			out.reset()
+		}
+	}
+	if err := w.Write(out.cols); err != nil {
+		return fmt.Errorf("sort: write run: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("sort: write run: %w", err)
+	}
+	s.batch, s.keys, s.bytes = NewBatch(), s.keys[:0], 0
+	return nil
+}
+
+// Sorted hands all rows to emit, in order, in batches that are reused.
+func (s *Sorter) Sorted(emit func(*Batch) error) error {
+	if s.batch == nil {
+		return nil
+	}
+	if len(s.runs) == 0 {
+		return s.emitMemory(emit)
+	}
+	if len(s.keys) > 0 {
+		if err := s.spill(); err != nil {
+			return err
+		}
+	}
+	return s.merge(emit)
+}
+
+func (s *Sorter) emitMemory(emit func(*Batch) error) error {
+	out := NewBatch()
+	for _, i := range s.order() {
+		out.AppendRow(s.batch, i)
+		if out.Len() == BatchRows {
+			if err := emit(out); err != nil {
+				return err
+			}
+			out.Reset()
+		}
+	}
+	if out.Len() == 0 {
+		return nil
+	}
+	return emit(out)
+}
+
+func (s *Sorter) merge(emit func(*Batch) error) error {
+	var h runHeap
+	for i, f := range s.runs {
+		c, err := openRun(f, i)
+		if err != nil {
+			return fmt.Errorf("sort: read run: %w", err)
+		}
+		if c != nil {
+			h = append(h, c)
+		}
+	}
+	heap.Init(&h)
+	out := NewBatch()
+	for len(h) > 0 {
+		c := h[0]
+		out.AppendRow(c.batch.rows, c.row)
+		if out.Len() == BatchRows {
+			if err := emit(out); err != nil {
+				return err
+			}
+			out.Reset()
+		}
+		more, err := c.next()
+		if err != nil {
+			return fmt.Errorf("sort: read run: %w", err)
+		}
+		if more {
+			heap.Fix(&h, 0)
+		} else {
+			heap.Pop(&h)
+		}
+	}
+	if out.Len() == 0 {
+		return nil
+	}
+	return emit(out)
+}
+
+// A runCursor stands on one row of a run.
+type runCursor struct {
+	order  int
+	reader *column.Reader
+	batch  *runBatch
+	row    int
+}
+
+// openRun returns a cursor on the first row, or nil if there is none.
+func openRun(f *os.File, order int) (*runCursor, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	file, err := parquet.OpenFile(f, info.Size())
+	if err != nil {
+		return nil, err
+	}
+	r, err := column.NewReader(file, runSchema)
+	if err != nil {
+		return nil, err
+	}
+	c := &runCursor{order: order, reader: r, batch: newRunBatch(), row: -1}
+	more, err := c.next()
+	if err != nil || !more {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *runCursor) next() (bool, error) {
+	c.row++
+	if c.row < c.batch.rows.Len() {
+		return true, nil
+	}
+	c.batch.reset()
+	c.row = 0
+	_, err := c.reader.Read(c.batch.cols, BatchRows)
+	if err == io.EOF {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (c *runCursor) key() Key {
+	return Key{c.batch.major.Values[c.row], c.batch.minor.Values[c.row], c.batch.tie.Values[c.row]}
+}
+
+// A runHeap orders cursors by key, then by run: earlier runs hold earlier rows.
+type runHeap []*runCursor
+
+func (h runHeap) Len() int { return len(h) }
+func (h runHeap) Less(i, j int) bool {
+	return cmp.Or(h[i].key().Compare(h[j].key()), cmp.Compare(h[i].order, h[j].order)) < 0
+}
+func (h runHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *runHeap) Push(x any)   { *h = append(*h, x.(*runCursor)) }
+func (h *runHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}
