@@ -5,7 +5,6 @@ package column
 
 import (
 	"math"
-
 )
 
 // A Column is one column of a batch.
@@ -14,7 +13,7 @@ type Column interface {
 	Reset()                            // forgets the rows, keeps the memory
 	AppendRow(src Column, row int)     // appends one row of a column of the same type
 	Leaves() int                       // Parquet leaf columns it is stored in
-	rowBytes(row int) int              // rough size of a row before encoding
+	RowBytes(row int) int              // rough size of a row before encoding
 	write(w []*leafWriter, row int)    // adds one row to the leaf writers
 	read(r []*leafReader, n int) error // appends n rows
 }
@@ -74,7 +73,7 @@ func (c *Flat[T]) AppendRow(src Column, row int) {
 // Leaves returns 1.
 func (c *Flat[T]) Leaves() int { return 1 }
 
-func (c *Flat[T]) rowBytes(row int) int {
+func (c *Flat[T]) RowBytes(row int) int {
 	if c.Null[row] {
 		return 1
 	}
@@ -188,12 +187,12 @@ func (c *List) AppendRow(src Column, row int) {
 // Leaves returns the number of fields.
 func (c *List) Leaves() int { return len(c.Fields) }
 
-func (c *List) rowBytes(row int) int {
+func (c *List) RowBytes(row int) int {
 	from, to, _ := c.Range(row)
 	n := 1
 	for _, f := range c.Fields {
 		for e := from; e < to; e++ {
-			n += f.rowBytes(e)
+			n += f.RowBytes(e)
 		}
 	}
 	return n
@@ -235,4 +234,3 @@ func (c *List) read(r []*leafReader, n int) error {
 	}
 	return nil
 }
-

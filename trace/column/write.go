@@ -68,7 +68,7 @@ func (w *Writer) Write(cols []Column) error {
 				return fmt.Errorf("column: batch with %d and %d rows", n, c.Len())
 			}
 			c.write(w.leaves[leaf:leaf+c.Leaves()], row)
-			w.bytes += c.rowBytes(row)
+			w.bytes += c.RowBytes(row)
 			leaf += c.Leaves()
 		}
 		for _, l := range w.leaves {

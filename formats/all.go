@@ -1,0 +1,4 @@
+package formats
+
+// All are the known formats, in the order that help prints them.
+var All = []Format{}

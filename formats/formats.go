@@ -1,0 +1,108 @@
+// Package formats brings foreign traces into the canonical form and back. Each
+// format has a package of its own below; this one finds the format of a file,
+// runs the importer, sorts, and keeps the account of what was read.
+package formats
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"reprise/formats/source"
+	"reprise/trace"
+)
+
+// A Format is one foreign trace format.
+type Format struct {
+	Name string
+	Doc  string // one line for --help
+
+	// Detect tells by the beginning of a source whether it is of this format,
+	// with the evidence in words.
+	Detect func(h *source.Head) (evidence string, ok bool)
+
+	// NewImporter returns an importer with the options that apply to it.
+	NewImporter func(o Options) Importer
+
+	// NewExporter is nil if there is none.
+	NewExporter func() Exporter
+}
+
+// Options are the import flags of all formats; the zero value is the default of
+// each.
+type Options struct {
+	BlockTokens   int    // tokens per prefix block; 0 = found from the file (mooncake)
+	NestedTime    string // "", "relative" or "absolute": basis of sub-agent times (weka)
+	SessionColumn string // "" = by rule (baseten)
+	KeepPairs     bool   // do not merge duplicate n/s pairs (weka)
+	TimeUnit      string // "", "s", "ms", "us", "ns": of source times, where the format has one by default (mooncake)
+	SingleTurn    bool   // only the first turn of each conversation (sharegpt)
+}
+
+// An Exporter writes a canonical trace in a foreign format.
+type Exporter interface {
+	// Export writes the rows, in canonical order, to w. lost says in words, with
+	// counts, what of the rows the format cannot hold.
+	Export(ctx context.Context, meta trace.Meta, rows iter.Seq2[trace.Request, error], w io.Writer) (lost []string, err error)
+}
+
+// ByName returns the format called name.
+func ByName(name string) (Format, error) {
+	var names []string
+	for _, f := range All {
+		if f.Name == name {
+			return f, nil
+		}
+		names = append(names, f.Name)
+	}
+	return Format{}, trace.WithFix(fmt.Errorf("unknown format %q", name), "use one of: auto, "+strings.Join(names, ", "))
+}
+
+// Detect finds the format of the first source by its content. More than one
+// candidate, or none, is an error that lists what was seen.
+func Detect(s *source.Source) (Format, string, error) {
+	h, err := s.Head()
+	if err != nil {
+		return Format{}, "", err
+	}
+	if h.Canonical {
+		return Format{}, "", trace.WithFix(fmt.Errorf("%s: a canonical trace already", s.Name), "use it as it is, or export it with: reprise trace export")
+	}
+	var found []Format
+	var evidence []string
+	for _, f := range All {
+		if why, ok := f.Detect(h); ok {
+			found = append(found, f)
+			evidence = append(evidence, why)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], evidence[0], nil
+	case 0:
+		return Format{}, "", trace.WithFix(fmt.Errorf("%s: format not recognised (%s)", s.Name, describe(h)), "name it with --format")
+	}
+	var names []string
+	for i, f := range found {
+		names = append(names, f.Name+" ("+evidence[i]+")")
+	}
+	return Format{}, "", trace.WithFix(fmt.Errorf("%s: could be %s", s.Name, strings.Join(names, " or ")), "name it with --format")
+}
+
+func describe(h *source.Head) string {
+	switch {
+	case len(h.Header) > 0:
+		return h.Container + " with header " + strings.Join(h.Header, ",")
+	case len(h.Keys) > 0:
+		keys := slices.Sorted(maps.Keys(h.Keys))
+		if len(keys) > 12 {
+			keys = append(keys[:12], "...")
+		}
+		return h.Container + " with " + strings.Join(keys, ", ")
+	}
+	return h.Container
+}

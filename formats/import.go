@@ -1,0 +1,250 @@
+package formats
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"reprise/formats/source"
+	"reprise/trace"
+)
+
+// An Importer reads one foreign trace format.
+type Importer interface {
+	// Import reads the sources in the order given and hands batches to emit, in
+	// source order; emit may not keep a batch. Request.ID counts the emitted
+	// rows from 0. Request.Arrival is on the source's own clock (any origin; a
+	// Unix time if Meta.EpochNS is known), or, on session clocks, since the
+	// session's start. A row that cannot be used, or that was merged into
+	// another, goes to reject as a *trace.RowError and reading goes on, unless
+	// reject returns an error. Meta holds what is only known at the end: clock,
+	// tick, block size, counts, guesses.
+	Import(ctx context.Context, src []*source.Source, emit func(*trace.Batch) error, reject func(*trace.RowError) error) (trace.Meta, error)
+}
+
+// A Sequencer is an importer that sets columns which follow from the final
+// order, such as turns by arrival. Sequence gets the rows in that order and may
+// change them, but not their number.
+type Sequencer interface {
+	Sequence(b *trace.Batch)
+}
+
+// A SessionClock is an importer whose sessions each have their own clock.
+type SessionClock interface{ SessionClock() }
+
+// Import runs an importer: it sorts rows into canonical order, puts the
+// earliest arrival at 0, and writes the trace to w. step says how it came to
+// be; its Inputs are filled in here. Rejected and merged rows go to reject,
+// which may stop the import with an error. memory bounds what sorting holds, in
+// bytes (0 = trace.DefaultMemory).
+func Import(ctx context.Context, imp Importer, src []*source.Source, w io.Writer, memory int64, step trace.Step, reject func(*trace.RowError) error) (trace.Meta, error) {
+	p := &pipeline{sorter: &trace.Sorter{Memory: memory}, sessions: map[string]*sessionKey{}}
+	defer p.sorter.Close()
+	_, p.sessionClock = imp.(SessionClock)
+	rejected, merged := map[string]int64{}, map[string]int64{}
+	meta, err := imp.Import(ctx, src, p.add, func(e *trace.RowError) error {
+		reason := e.Reason
+		if reason == "" {
+			reason = e.Field
+		}
+		if e.Merged {
+			merged[reason]++
+		} else {
+			rejected[reason]++
+		}
+		return reject(e)
+	})
+	if err != nil {
+		return meta, err
+	}
+	meta.Counts.Rejected, meta.Counts.Merged = rejected, merged
+	meta.Counts.Kept = p.rows
+	if p.rows == 0 {
+		return meta, trace.WithFix(fmt.Errorf("no row of %d could be used", meta.Counts.Read), "see the rejected rows for the reasons, or name another --format")
+	}
+	if moved := p.sorter.Moved(); moved > 0 && meta.Clock == trace.ClockTrace {
+		note(&meta, "rows moved into order of arrival", moved)
+	}
+	p.origin(&meta)
+	for _, s := range src {
+		in, err := s.Input()
+		if err != nil {
+			return meta, err
+		}
+		step.Inputs = append(step.Inputs, in)
+	}
+	meta.History = append(meta.History, step)
+	out := trace.NewWriter(w)
+	if err := p.write(imp, meta, out); err != nil {
+		return meta, err
+	}
+	return meta, out.Close(meta)
+}
+
+func note(meta *trace.Meta, what string, n int64) {
+	if meta.Counts.Notes == nil {
+		meta.Counts.Notes = map[string]int64{}
+	}
+	meta.Counts.Notes[what] += n
+}
+
+// A pipeline puts rows in order. Its memory beside the sorter's grows with the
+// number of sessions.
+type pipeline struct {
+	sorter       *trace.Sorter
+	sessionClock bool
+	sessions     map[string]*sessionKey
+	rows         int64
+	min          int64 // earliest arrival seen
+	anyArrival   bool
+	lastArrival  int64
+}
+
+type sessionKey struct {
+	ordinal int64
+	last    int64 // arrival that a row without one inherits
+	known   bool
+}
+
+func (p *pipeline) add(b *trace.Batch) error {
+	for i := range b.Len() {
+		at, known := b.ArrivalNS.Get(i)
+		if known && (!p.anyArrival || at < p.min) {
+			p.min, p.anyArrival = at, true
+		}
+		if err := p.sorter.Add(b, i, p.key(b, i, at, known)); err != nil {
+			return err
+		}
+		p.rows++
+	}
+	return nil
+}
+
+// key orders by arrival on one clock, else by session, arrival and turn. A row
+// without an arrival stays behind the row of its session before it.
+func (p *pipeline) key(b *trace.Batch, i int, at int64, known bool) trace.Key {
+	s := p.session(b, i)
+	if !known {
+		at = s.last
+		if !s.known {
+			at = p.lastArrival
+			if !p.anyArrival {
+				at = math.MinInt64
+			}
+		}
+	} else {
+		p.lastArrival = at
+	}
+	s.last, s.known = at, s.known || known
+	if !p.sessionClock {
+		return trace.Key{Major: at}
+	}
+	turn, _ := b.Turn.Get(i)
+	return trace.Key{Major: s.ordinal, Minor: at, Tie: int64(turn)}
+}
+
+// session returns the state of the row's session; a row without one is its own.
+func (p *pipeline) session(b *trace.Batch, i int) *sessionKey {
+	id, ok := b.SessionID.Get(i)
+	if !ok {
+		return &sessionKey{ordinal: p.rows}
+	}
+	s := p.sessions[id]
+	if s == nil {
+		s = &sessionKey{ordinal: p.rows}
+		p.sessions[id] = s
+	}
+	return s
+}
+
+// origin moves the source's time of arrival 0 into the metadata.
+func (p *pipeline) origin(meta *trace.Meta) {
+	if meta.Clock != trace.ClockTrace || !p.anyArrival {
+		p.min = 0
+		return
+	}
+	if epoch, ok := meta.EpochNS.Get(); ok {
+		meta.EpochNS = trace.Some(epoch + p.min)
+	}
+	if p.min != 0 {
+		meta.OriginNS = trace.Some(p.min)
+	}
+}
+
+func (p *pipeline) write(imp Importer, meta trace.Meta, out *trace.Writer) error {
+	sorter := p.sorter
+	if meta.Clock == trace.ClockNone && !p.sessionClock {
+		bySession := &trace.Sorter{Memory: sorter.Memory}
+		defer bySession.Close()
+		err := sorter.Sorted(func(b *trace.Batch) error {
+			for i := range b.Len() {
+				if err := bySession.Add(b, i, p.clocklessKey(b, i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		sorter = bySession
+	}
+	seq, _ := imp.(Sequencer)
+	return sorter.Sorted(func(b *trace.Batch) error {
+		if p.min != 0 {
+			for i, null := range b.ArrivalNS.Null {
+				if !null {
+					b.ArrivalNS.Values[i] -= p.min
+				}
+			}
+		}
+		if seq != nil {
+			seq.Sequence(b)
+		}
+		return out.Write(b)
+	})
+}
+
+// clocklessKey keeps sessions in the order of their first row. IDs count rows
+// in source order, as ordinals do.
+func (p *pipeline) clocklessKey(b *trace.Batch, i int) trace.Key {
+	turn, _ := b.Turn.Get(i)
+	if id, ok := b.SessionID.Get(i); ok {
+		return trace.Key{Major: p.sessions[id].ordinal, Minor: int64(turn)}
+	}
+	return trace.Key{Major: b.ID.Values[i]}
+}
+
+// Tick returns the effective resolution of arrival times: their greatest common
+// divisor, or unknown for fewer than two distinct times.
+type Tick struct {
+	first int64
+	gcd   int64
+	any   bool
+}
+
+// Add takes one arrival into account.
+func (t *Tick) Add(at time.Duration) {
+	if !t.any {
+		t.first, t.any = int64(at), true
+		return
+	}
+	a, b := int64(at)-t.first, t.gcd
+	if a < 0 {
+		a = -a
+	}
+	for a != 0 {
+		a, b = b%a, a
+	}
+	t.gcd = b
+}
+
+// NS returns the tick in nanoseconds.
+func (t *Tick) NS() trace.Optional[int64] {
+	if t.gcd == 0 {
+		return trace.Optional[int64]{}
+	}
+	return trace.Some(t.gcd)
+}
