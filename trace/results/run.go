@@ -1,0 +1,317 @@
+package results
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/parquet-go/parquet-go"
+
+	"reprise/trace"
+	"reprise/trace/column"
+)
+
+// Names within a run directory.
+const (
+	RunFile        = "run.json"
+	RequestsFile   = "requests.parquet"
+	SummaryFile    = "summary.json"
+	HistogramsFile = "histograms.hlog"
+	partsDir       = "parts"
+)
+
+const keySchema = "reprise.results"
+
+// batchRows cuts results to batches.
+const batchRows = 1024
+
+// A Run is what run.json says: everything that is needed to repeat the run, and
+// no secrets.
+type Run struct {
+	Schema   int               `json:"schema"`
+	Version  string            `json:"version"`            // of reprise
+	Started  string            `json:"started"`            // RFC 3339, wall clock at offset 0
+	Label    string            `json:"label"`              // "open loop", "capped" or "closed loop", with the pacing
+	Labels   map[string]string `json:"labels,omitempty"`   // --label
+	Trace    *trace.Input      `json:"trace,omitempty"`    // the file that was replayed
+	History  []trace.Step      `json:"history,omitempty"`  // how it came to be
+	Pace     string            `json:"pace"`               // schedule, causal or think
+	Speed    float64           `json:"speed"`              // time compression; 1 = as recorded
+	Seed     uint64            `json:"seed"`               // of prompts and session arrivals
+	URLs     []string          `json:"urls"`               // without user and password
+	Protocol string            `json:"protocol"`           //
+	Models   map[string]string `json:"models,omitempty"`   // recorded to sent; "" = recorded without a model
+	Flags    map[string]string `json:"flags,omitempty"`    // as given, secrets replaced by their length
+	Planned  Planned           `json:"planned"`            //
+	Ended    *Ended            `json:"ended,omitempty"`    // absent in a run that was killed
+	Warnings []string          `json:"warnings,omitempty"` // doubts about what was measured
+	Host     Host              `json:"host"`
+}
+
+// Planned is what the run was to do.
+type Planned struct {
+	Requests     int64 `json:"requests"`
+	InputTokens  int64 `json:"input_tokens"`  // sum where known
+	OutputTokens int64 `json:"output_tokens"` // likewise
+	DurationNS   int64 `json:"duration_ns"`   // first to last due
+}
+
+// Ended is how the run ended.
+type Ended struct {
+	DurationNS  int64  `json:"duration_ns"` // start to the end of the last response
+	Sent        int64  `json:"sent"`
+	Unsent      int64  `json:"unsent"` // planned, but not sent, because the run was stopped
+	Interrupted bool   `json:"interrupted"`
+	Capped      int64  `json:"capped"`                 // requests that waited for --max-in-flight
+	Overlaps    int64  `json:"session_overlaps"`       // requests sent while an earlier one of their session was in flight
+	RecordError string `json:"record_error,omitempty"` // why records were lost
+	RecordsLost int64  `json:"records_lost"`
+	Client      Client `json:"client"`
+}
+
+// Client is what the client used of its machine during the run.
+type Client struct {
+	CPUSeconds  *float64 `json:"cpu_seconds"` // user and system time; null where not measured
+	GCCycles    uint32   `json:"gc_cycles"`
+	GCPauseNS   uint64   `json:"gc_pause_ns"` // sum of stop-the-world pauses
+	ConnsOpened int64    `json:"conns_opened"`
+	ConnsReused int64    `json:"conns_reused"` // requests that found an open connection
+}
+
+// Host is the machine of the client.
+type Host struct {
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
+	CPUs int    `json:"cpus"`
+	Go   string `json:"go"`
+}
+
+// WriteRun writes run.json into dir.
+func WriteRun(dir string, r *Run) error {
+	r.Schema = SchemaVersion
+	return WriteJSON(filepath.Join(dir, RunFile), r)
+}
+
+// WriteJSON writes v, indented, whole or not at all.
+func WriteJSON(path string, v any) error {
+	f, err := trace.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	e := json.NewEncoder(f)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return f.Commit()
+}
+
+// A Recorder writes results into a run directory while the run goes on: Flush
+// puts what was added since the last into a part of its own, which appears whole
+// or not at all, and Close gathers the parts into requests.parquet.
+type Recorder struct {
+	dir   string
+	batch *batch
+	parts int
+	rows  int64
+}
+
+// NewRecorder records into dir, which must exist.
+func NewRecorder(dir string) (*Recorder, error) {
+	if err := os.MkdirAll(filepath.Join(dir, partsDir), 0o755); err != nil {
+		return nil, err
+	}
+	return &Recorder{dir: dir, batch: newBatch()}, nil
+}
+
+// Add copies r.
+func (w *Recorder) Add(r *Result) { w.batch.append(r) }
+
+// Pending returns how many results wait for Flush.
+func (w *Recorder) Pending() int { return w.batch.len() }
+
+// Flush writes what was added. After an error the results are kept for the next
+// try.
+func (w *Recorder) Flush() error {
+	if w.batch.len() == 0 {
+		return nil
+	}
+	path := filepath.Join(w.dir, partsDir, fmt.Sprintf("%08d.parquet", w.parts))
+	if err := writeFile(path, func(cw *column.Writer) error { return cw.Write(w.batch.cols) }); err != nil {
+		return err
+	}
+	w.parts++
+	w.rows += int64(w.batch.len())
+	w.batch.reset()
+	return nil
+}
+
+// Drop forgets what was not flushed and returns how many results that were.
+func (w *Recorder) Drop() int {
+	n := w.batch.len()
+	w.batch.reset()
+	return n
+}
+
+// Close flushes and gathers all parts into requests.parquet.
+func (w *Recorder) Close() error {
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	err := writeFile(filepath.Join(w.dir, RequestsFile), func(cw *column.Writer) error {
+		parts, err := partFiles(w.dir)
+		if err != nil {
+			return err
+		}
+		b := newBatch()
+		for _, part := range parts {
+			for err := range readBatches(part, b) {
+				if err != nil {
+					return err
+				}
+				if err := cw.Write(b.cols); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(w.dir, partsDir))
+}
+
+func writeFile(path string, write func(*column.Writer) error) error {
+	f, err := trace.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	cw := column.NewWriter(f, Schema, "1", "cause", "note")
+	cw.SetMetadata(keySchema, strconv.Itoa(SchemaVersion))
+	if err := write(cw); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := cw.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return f.Commit()
+}
+
+func partFiles(dir string) ([]string, error) {
+	parts, err := filepath.Glob(filepath.Join(dir, partsDir, "*.parquet"))
+	slices.Sort(parts)
+	return parts, err
+}
+
+// readBatches reads the file at path through b.
+func readBatches(path string, b *batch) iter.Seq[error] {
+	return func(yield func(error) bool) {
+		f, err := os.Open(path)
+		if err != nil {
+			yield(err)
+			return
+		}
+		defer f.Close()
+		r, err := openResults(f, path)
+		if err != nil {
+			yield(err)
+			return
+		}
+		defer r.Close()
+		for {
+			b.reset()
+			_, err := r.Read(b.cols, batchRows)
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				err = fmt.Errorf("%s: %w", path, err)
+			}
+			if !yield(err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func openResults(f *os.File, path string) (*column.Reader, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	file, err := parquet.OpenFile(f, info.Size())
+	if err != nil {
+		return nil, fmt.Errorf("%s: not a Parquet file: %w", path, err)
+	}
+	if _, ok := file.Lookup(keySchema); !ok {
+		return nil, trace.WithFix(fmt.Errorf("%s: not the results of a run (no %s in its metadata)", path, keySchema), "name a run directory written by reprise replay")
+	}
+	return column.NewReader(file, Schema)
+}
+
+// An Opened is a run directory that is being read.
+type Opened struct {
+	Dir       string
+	Run       Run
+	Recovered bool // the run was killed: its results are read from the parts
+	files     []string
+}
+
+// OpenRun opens a run directory, also one of a run that was killed or still
+// goes on.
+func OpenRun(dir string) (*Opened, error) {
+	o := &Opened{Dir: dir}
+	text, err := os.ReadFile(filepath.Join(dir, RunFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, trace.WithFix(fmt.Errorf("%s: not a run directory: no %s in it", dir, RunFile), "name a directory written by reprise replay -o")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &o.Run); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, RunFile), err)
+	}
+	if o.Run.Schema > SchemaVersion {
+		return nil, trace.WithFix(fmt.Errorf("%s: results schema %d, this program reads 1 to %d", dir, o.Run.Schema, SchemaVersion), "use a newer reprise")
+	}
+	whole := filepath.Join(dir, RequestsFile)
+	if _, err := os.Stat(whole); err == nil {
+		o.files = []string{whole}
+		return o, nil
+	}
+	o.Recovered = true
+	o.files, err = partFiles(dir)
+	return o, err
+}
+
+// Results returns all results in the order in which they ended. It stops after
+// an error.
+func (o *Opened) Results() iter.Seq2[Result, error] {
+	return func(yield func(Result, error) bool) {
+		b := newBatch()
+		for _, file := range o.files {
+			for err := range readBatches(file, b) {
+				if err != nil {
+					yield(Result{}, err)
+					return
+				}
+				for i := range b.len() {
+					if !yield(b.row(i), nil) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
