@@ -1,0 +1,277 @@
+// Package transport is an HTTP/1.1 client on net.Conn, made for measuring: one
+// goroutine reads each connection, every read is time-stamped once, body bytes
+// are handed on as they come, and nothing is retried or guessed.
+package transport
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// MaxHeader is the most bytes that status line and headers of a response may
+// take.
+const MaxHeader = 256 << 10
+
+// A Head is the status line and the headers that matter of a response.
+type Head struct {
+	Status     int
+	Reason     string
+	Type       string // Content-Type, lower case, without parameters
+	Encoding   string // Content-Encoding
+	RetryAfter string
+	Location   string
+	Close      bool // the connection ends with this response
+}
+
+// A Parser takes the bytes of one response as they are read, RFC 9112 sections
+// 4 to 7: interim responses, Content-Length, chunked coding with extensions and
+// trailers, and bodies that end with the connection. Anything odd is an error,
+// never a guess. The zero value is ready; NoBody must be set for answers to HEAD.
+type Parser struct {
+	NoBody bool
+
+	state   state
+	line    []byte // of a line that reads cut
+	headLen int
+	head    Head
+	left    int64 // bytes left of the body or of the chunk
+	chunked bool
+	old     bool  // HTTP/1.0
+	length  int64 // -1 = none
+	lengths int
+}
+
+type state uint8
+
+const (
+	inStatus state = iota
+	inHeader
+	inBody
+	inUntilClose
+	inChunkSize
+	inChunkData
+	inChunkEnd
+	inTrailer
+	done
+)
+
+// ErrTruncated reports a connection that closed within a response.
+var ErrTruncated = errors.New("connection closed in mid-response")
+
+// Feed takes the bytes of one read. It calls body for each run of body bytes,
+// valid during the call. It returns how many bytes belonged to this response;
+// fewer than len(p) only when it is done.
+func (r *Parser) Feed(p []byte, body func([]byte) error) (int, error) {
+	used := 0
+	for used < len(p) && r.state != done {
+		n, err := r.step(p[used:], body)
+		used += n
+		if err != nil {
+			return used, err
+		}
+	}
+	return used, nil
+}
+
+func (r *Parser) step(p []byte, body func([]byte) error) (int, error) {
+	switch r.state {
+	case inBody, inChunkData:
+		n := int(min(int64(len(p)), r.left))
+		r.left -= int64(n)
+		if r.left == 0 {
+			if r.state == inBody {
+				r.state = done
+			} else {
+				r.state = inChunkEnd
+			}
+		}
+		return n, body(p[:n])
+	case inUntilClose:
+		return len(p), body(p)
+	}
+	line, n, ok := r.takeLine(p)
+	if !ok {
+		return n, r.bound(n)
+	}
+	if err := r.bound(n); err != nil {
+		return n, err
+	}
+	err := r.takeLineIn(line)
+	r.line = r.line[:0]
+	return n, err
+}
+
+func (r *Parser) bound(n int) error {
+	r.headLen += n
+	if r.state <= inHeader && r.headLen > MaxHeader || len(r.line) > MaxHeader {
+		return fmt.Errorf("response headers are longer than %d bytes", MaxHeader)
+	}
+	return nil
+}
+
+// takeLine returns a line without its end; ok is false if p does not end it.
+func (r *Parser) takeLine(p []byte) (line []byte, n int, ok bool) {
+	i := bytes.IndexByte(p, '\n')
+	if i < 0 {
+		r.line = append(r.line, p...)
+		return nil, len(p), false
+	}
+	line = p[:i]
+	if len(r.line) > 0 {
+		r.line = append(r.line, line...)
+		line = r.line
+	}
+	return bytes.TrimSuffix(line, []byte("\r")), i + 1, true
+}
+
+func (r *Parser) takeLineIn(line []byte) error {
+	switch r.state {
+	case inStatus:
+		return r.statusLine(string(line))
+	case inHeader:
+		if len(line) == 0 {
+			return r.endHeaders()
+		}
+		return r.header(line)
+	case inChunkSize:
+		return r.chunkSize(line)
+	case inChunkEnd:
+		if len(line) != 0 {
+			return fmt.Errorf("chunk of the body is followed by %q, want a line end", clip(line))
+		}
+		r.state = inChunkSize
+	case inTrailer:
+		if len(line) == 0 {
+			r.state = done
+		}
+	}
+	return nil
+}
+
+func (r *Parser) statusLine(line string) error {
+	version, rest, _ := strings.Cut(line, " ")
+	code, reason, _ := strings.Cut(rest, " ")
+	status, err := strconv.Atoi(code)
+	if (version != "HTTP/1.1" && version != "HTTP/1.0") || err != nil || len(code) != 3 || status < 100 {
+		return fmt.Errorf("not an HTTP/1 response: it begins with %q", clip([]byte(line)))
+	}
+	r.old = version == "HTTP/1.0"
+	r.head = Head{Status: status, Reason: reason, Close: r.old}
+	r.chunked, r.length, r.lengths = false, -1, 0
+	r.state = inHeader
+	return nil
+}
+
+func (r *Parser) header(line []byte) error {
+	name, value, ok := bytes.Cut(line, []byte(":"))
+	if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") {
+		return fmt.Errorf("malformed response header %q", clip(line))
+	}
+	text := string(bytes.Trim(value, " \t"))
+	switch strings.ToLower(string(name)) {
+	case "content-length":
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 || (r.lengths > 0 && n != r.length) {
+			return fmt.Errorf("response header Content-Length: %q", text)
+		}
+		r.length = n
+		r.lengths++
+	case "transfer-encoding":
+		if !strings.EqualFold(text, "chunked") {
+			return fmt.Errorf("response header Transfer-Encoding: %q is not supported", text)
+		}
+		r.chunked = true
+	case "content-type":
+		kind, _, _ := strings.Cut(text, ";")
+		r.head.Type = strings.ToLower(strings.TrimSpace(kind))
+	case "content-encoding":
+		r.head.Encoding = strings.ToLower(text)
+	case "retry-after":
+		r.head.RetryAfter = text
+	case "location":
+		r.head.Location = text
+	case "connection":
+		switch lower := strings.ToLower(text); {
+		case strings.Contains(lower, "close"):
+			r.head.Close = true
+		case strings.Contains(lower, "keep-alive"):
+			r.head.Close = false
+		}
+	}
+	return nil
+}
+
+func (r *Parser) endHeaders() error {
+	if r.head.Status < 200 && r.head.Status != 101 {
+		r.state = inStatus // an interim response; the real one follows
+		return nil
+	}
+	if r.old && r.chunked {
+		return errors.New("chunked coding in an HTTP/1.0 response") // RFC 9112 section 6.1: faulty framing
+	}
+	switch {
+	case r.NoBody || r.head.Status == 204 || r.head.Status == 304:
+		r.state = done
+	case r.chunked:
+		r.state = inChunkSize
+	case r.length == 0:
+		r.state = done
+	case r.length > 0:
+		r.state, r.left = inBody, r.length
+	default:
+		r.state, r.head.Close = inUntilClose, true
+	}
+	return nil
+}
+
+func (r *Parser) chunkSize(line []byte) error {
+	size, _, _ := bytes.Cut(line, []byte(";"))
+	size = bytes.TrimRight(size, " \t")
+	if len(size) == 0 || len(size) > 15 {
+		return fmt.Errorf("malformed chunk size %q", clip(line))
+	}
+	n, err := strconv.ParseUint(string(size), 16, 60)
+	if err != nil {
+		return fmt.Errorf("malformed chunk size %q", clip(line))
+	}
+	if r.left = int64(n); n == 0 {
+		r.state = inTrailer
+	} else {
+		r.state = inChunkData
+	}
+	return nil
+}
+
+// Head returns the status and headers, and whether they are complete.
+func (r *Parser) Head() (Head, bool) { return r.head, r.state > inHeader }
+
+// Done tells whether the response is complete.
+func (r *Parser) Done() bool { return r.state == done }
+
+// CloseRead takes note that the connection closed. It is an error unless the
+// body was one that ends so.
+func (r *Parser) CloseRead() error {
+	if r.state == inUntilClose {
+		r.state = done
+	}
+	if r.state == done {
+		return nil
+	}
+	if r.state == inStatus && len(r.line) == 0 {
+		return errors.New("connection closed before the response")
+	}
+	return ErrTruncated
+}
+
+// Reset readies the parser for the next response.
+func (r *Parser) Reset() { *r = Parser{line: r.line[:0]} }
+
+func clip(b []byte) string {
+	if len(b) > 64 {
+		b = b[:64]
+	}
+	return string(b)
+}
