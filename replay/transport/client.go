@@ -1,0 +1,487 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// An End says how the exchange ended as far as the transport can tell.
+type End uint8
+
+const (
+	EndClean    End = iota // the response is complete
+	EndRefused             // no connection: refused, DNS, TLS
+	EndReset               // the connection broke before the response was complete
+	EndTimeout             // a limit passed
+	EndCut                 // stopped from outside
+	EndProtocol            // the server did not speak HTTP/1.1, or the sink refused what it sent
+)
+
+// Limits end an exchange; 0 means no limit. All count from Sent.
+type Limits struct {
+	Total time.Duration // whole exchange
+	Bytes time.Duration // without a byte of response
+	Token time.Duration // without a token
+}
+
+// An Exchange is one request and its response. The caller fills the first
+// block; the second is set when Done is called. Instants are offsets on the
+// client's clock.
+type Exchange struct {
+	Request []byte                                 // head and body, written in one call
+	OnHead  func(h Head, at time.Duration)         // once, when the headers are complete
+	OnBody  func(p []byte, at time.Duration) error // body bytes of one read, valid during the call
+	Done    func(x *Exchange)                      // at the end, from the connection's goroutine
+	Limits  Limits
+
+	Connected, SentEnd, FirstByte, Ended time.Duration
+	HasConnected, HasSentEnd, HasByte    bool
+	Reused                               bool // found an open connection
+	Resent                               bool // the open connection turned out closed, so it was sent again on a new one
+	BytesOut, BytesIn                    int64
+	End                                  End
+	Err                                  error
+
+	sent      atomic.Int64 // offset + 1; 0 = not sent
+	lastByte  atomic.Int64 // offset
+	lastToken atomic.Int64 // offset
+	headSeen  bool
+
+	mu       sync.Mutex
+	stop     error // from outside
+	writeErr error
+}
+
+// Sent returns when the first byte was written.
+func (x *Exchange) Sent() (time.Duration, bool) {
+	at := x.sent.Load()
+	return time.Duration(at - 1), at != 0
+}
+
+// Progress notes that a token came, for the limit on tokens.
+func (x *Exchange) Progress(at time.Duration) { x.lastToken.Store(int64(at)) }
+
+// A Client sends exchanges to one address. It keeps connections for reuse and
+// opens one for every exchange that finds none, so no exchange waits for
+// another.
+type Client struct {
+	dial  func(ctx context.Context) (net.Conn, error)
+	now   func() time.Duration
+	live  sync.WaitGroup
+	close context.CancelCauseFunc
+	ctx   context.Context
+
+	Opened, Reuses atomic.Int64
+
+	mu    sync.Mutex
+	idle  []*conn
+	conns map[*conn]bool
+	stop  error // set by Cut
+}
+
+// NewClient returns a client that dials with dial and reads the clock with now.
+func NewClient(dial func(ctx context.Context) (net.Conn, error), now func() time.Duration) *Client {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return &Client{dial: dial, now: now, ctx: ctx, close: cancel, conns: map[*conn]bool{}}
+}
+
+// Send starts an exchange and returns at once.
+func (c *Client) Send(x *Exchange) {
+	for {
+		c.mu.Lock()
+		n := len(c.idle)
+		if n == 0 {
+			break
+		}
+		k := c.idle[n-1]
+		c.idle = c.idle[:n-1]
+		c.mu.Unlock()
+		if k.start(x, true) {
+			c.Reuses.Add(1)
+			return
+		}
+	}
+	c.live.Add(1)
+	c.mu.Unlock()
+	go c.open(x)
+}
+
+// open dials; a dial needs a deep stack, so the reader is another goroutine.
+func (c *Client) open(x *Exchange) {
+	defer c.live.Done()
+	ctx := c.ctx
+	if x.Limits.Total > 0 {
+		limited, cancel := context.WithTimeoutCause(ctx, x.Limits.Total, fmt.Errorf("no connection within %v", x.Limits.Total))
+		defer cancel()
+		ctx = limited
+	}
+	nc, err := c.dial(ctx)
+	if err != nil {
+		x.End, x.Err = EndRefused, err
+		if cause := context.Cause(ctx); cause != nil {
+			x.Err = cause
+			x.End = EndTimeout
+			if c.ctx.Err() != nil {
+				x.End = EndCut
+			}
+		}
+		x.Ended = c.now()
+		x.Done(x)
+		return
+	}
+	c.Opened.Add(1)
+	k := &conn{client: c, nc: nc, write: make(chan *Exchange, 1), wrote: make(chan struct{}, 1)}
+	k.start(x, false) // before the reader, so that it never sees the connection idle
+	c.mu.Lock()
+	c.conns[k] = true
+	c.live.Add(2)
+	stop := c.stop
+	c.mu.Unlock()
+	go k.writer()
+	go k.reader()
+	if stop != nil {
+		k.cut(stop)
+	}
+}
+
+// Cut ends all exchanges in flight, and those to come, with cause.
+func (c *Client) Cut(cause error) {
+	c.close(cause)
+	c.mu.Lock()
+	c.stop = cause
+	conns := make([]*conn, 0, len(c.conns))
+	for k := range c.conns {
+		conns = append(conns, k)
+	}
+	c.mu.Unlock()
+	for _, k := range conns {
+		k.cut(cause)
+	}
+}
+
+// Close closes the connections and waits for their goroutines. Exchanges in
+// flight are cut.
+func (c *Client) Close() {
+	c.Cut(errors.New("the run is over"))
+	c.mu.Lock()
+	for k := range c.conns {
+		k.nc.Close()
+	}
+	c.mu.Unlock()
+	c.live.Wait()
+}
+
+// A conn is one connection: a reader that always reads, so that it sees a close
+// even while idle, and a writer that waits for requests.
+type conn struct {
+	client *Client
+	nc     net.Conn
+	write  chan *Exchange
+	wrote  chan struct{} // one for each write that ended
+	parser Parser
+
+	mu   sync.Mutex
+	x    *Exchange // in flight
+	dead bool
+}
+
+// start takes x, unless the connection has closed.
+func (k *conn) start(x *Exchange, reused bool) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.dead {
+		return false
+	}
+	x.Reused = reused
+	x.Connected, x.HasConnected = k.client.now(), true
+	k.x = x
+	k.write <- x // has room: one exchange at a time
+	return true
+}
+
+func (k *conn) writer() {
+	defer k.client.live.Done()
+	for x := range k.write {
+		x.sent.Store(int64(k.client.now()) + 1)
+		k.deadline(x)
+		n, err := k.nc.Write(x.Request)
+		x.BytesOut += int64(n)
+		if err == nil {
+			x.SentEnd, x.HasSentEnd = k.client.now(), true
+		} else {
+			k.writeFailed(x, err)
+		}
+		k.wrote <- struct{}{}
+	}
+}
+
+// writeFailed gives the reader a second to find the reason, such as an early
+// answer.
+func (k *conn) writeFailed(x *Exchange, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.writeErr = err
+	if x.stop == nil {
+		k.nc.SetReadDeadline(time.Now().Add(time.Second))
+	}
+}
+
+// deadline sets when the limits of x are next to be looked at.
+func (k *conn) deadline(x *Exchange) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.stop != nil || x.writeErr != nil {
+		return
+	}
+	at, _, limited := x.next()
+	if !limited {
+		return
+	}
+	k.nc.SetDeadline(time.Now().Add(at - k.client.now()))
+}
+
+// next returns the earliest limit and why it ends the exchange.
+func (x *Exchange) next() (at time.Duration, cause string, limited bool) {
+	sent, ok := x.Sent()
+	if !ok {
+		return 0, "", false
+	}
+	for _, l := range []struct {
+		from, limit time.Duration
+		cause       string
+	}{
+		{sent, x.Limits.Total, "not complete within %v"},
+		{max(sent, time.Duration(x.lastByte.Load())), x.Limits.Bytes, "no byte for %v"},
+		{max(sent, time.Duration(x.lastToken.Load())), x.Limits.Token, "no token for %v"},
+	} {
+		if l.limit > 0 && (!limited || l.from+l.limit < at) {
+			at, cause, limited = l.from+l.limit, fmt.Sprintf(l.cause, l.limit), true
+		}
+	}
+	return at, cause, limited
+}
+
+func (k *conn) cut(cause error) {
+	k.mu.Lock()
+	x := k.x
+	k.mu.Unlock()
+	if x == nil {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.stop = cause
+	k.nc.SetDeadline(time.Unix(1, 0))
+}
+
+// readSize is enough for what a socket holds when the reader keeps up.
+const readSize = 16 << 10
+
+func (k *conn) reader() {
+	defer k.client.live.Done()
+	defer k.closed()
+	buf := make([]byte, readSize)
+	for {
+		n, err := k.nc.Read(buf)
+		at := k.client.now()
+		k.mu.Lock()
+		x := k.x
+		k.mu.Unlock()
+		if x == nil {
+			return // closed while idle, or bytes that nobody asked for
+		}
+		if n > 0 {
+			if more := k.take(x, buf[:n], at); !more {
+				return
+			}
+		}
+		k.mu.Lock()
+		idle := k.x == nil
+		k.mu.Unlock()
+		switch {
+		case err == nil && idle:
+		case err == nil:
+			k.deadline(x)
+		case idle:
+			return
+		case errors.Is(err, os.ErrDeadlineExceeded) && k.early(x):
+			k.deadline(x)
+		default:
+			k.broken(x, err, at)
+			return
+		}
+	}
+}
+
+// early tells whether a deadline fired before any limit was reached, as when a
+// limit was moved while the read slept.
+func (k *conn) early(x *Exchange) bool {
+	stop, writeErr := x.stopped()
+	at, _, limited := x.next()
+	return stop == nil && writeErr == nil && (!limited || k.client.now() < at)
+}
+
+// take handles bytes of the response; it returns false when the connection is
+// of no more use.
+func (k *conn) take(x *Exchange, p []byte, at time.Duration) bool {
+	if !x.HasByte {
+		x.FirstByte, x.HasByte = at, true
+	}
+	x.lastByte.Store(int64(at))
+	x.BytesIn += int64(len(p))
+	used, err := k.parser.Feed(p, func(body []byte) error {
+		k.head(x, at)
+		return x.OnBody(body, at)
+	})
+	if err != nil {
+		k.finish(x, EndProtocol, err, at, false)
+		return false
+	}
+	k.head(x, at)
+	if !k.parser.Done() {
+		return true
+	}
+	head, _ := k.parser.Head()
+	return k.finish(x, EndClean, nil, at, used == len(p) && !head.Close)
+}
+
+func (k *conn) head(x *Exchange, at time.Duration) {
+	if head, ok := k.parser.Head(); ok && !x.headSeen {
+		x.headSeen = true
+		x.OnHead(head, at)
+	}
+}
+
+// broken ends x after a failed read.
+func (k *conn) broken(x *Exchange, err error, at time.Duration) {
+	stop, writeErr := x.stopped()
+	limit, cause, limited := x.next()
+	switch {
+	case stop != nil:
+		k.finish(x, EndCut, stop, at, false)
+	case errors.Is(err, os.ErrDeadlineExceeded) && writeErr != nil && !(limited && at >= limit):
+		k.finish(x, EndReset, plain(writeErr), at, false)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		k.finish(x, EndTimeout, errors.New(cause), at, false)
+	case x.Reused && !x.HasByte && !x.Resent && isClosed(err) && at-x.sentOr(at) < staleWithin:
+		k.resend(x)
+	case err == io.EOF:
+		if cerr := k.parser.CloseRead(); cerr != nil {
+			k.finish(x, EndReset, cerr, at, false)
+		} else {
+			k.finish(x, EndClean, nil, at, false)
+		}
+	default:
+		k.finish(x, EndReset, plain(err), at, false)
+	}
+}
+
+func (x *Exchange) stopped() (stop, writeErr error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.stop, x.writeErr
+}
+
+func (x *Exchange) sentOr(def time.Duration) time.Duration {
+	if at, ok := x.Sent(); ok {
+		return at
+	}
+	return def
+}
+
+// staleWithin is how soon after a send on an open connection a close still
+// means that the server had closed it before.
+const staleWithin = 100 * time.Millisecond
+
+func isClosed(err error) bool {
+	return err == io.EOF || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// plain drops the addresses that net puts before an error.
+func plain(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		if sys, ok := errors.AsType[syscall.Errno](op.Err); ok {
+			return fmt.Errorf("connection broke: %w", sys)
+		}
+		return fmt.Errorf("connection broke: %w", op.Err)
+	}
+	return fmt.Errorf("connection broke: %w", err)
+}
+
+// resend sends x again on a new connection and says so in the exchange.
+func (k *conn) resend(x *Exchange) {
+	k.release(x)
+	x.Resent = true
+	x.BytesOut, x.HasSentEnd, x.HasConnected = 0, false, false
+	x.sent.Store(0)
+	x.mu.Lock()
+	x.writeErr = nil
+	x.mu.Unlock()
+	c := k.client
+	c.mu.Lock()
+	c.live.Add(1)
+	c.mu.Unlock()
+	go c.open(x)
+}
+
+// release waits for the write of x, closing the connection if that still hangs,
+// and returns whether the connection can be used again.
+func (k *conn) release(x *Exchange) bool {
+	ok := true
+	select {
+	case <-k.wrote:
+	default:
+		k.nc.Close()
+		<-k.wrote
+		ok = false
+	}
+	k.mu.Lock()
+	k.x = nil
+	k.mu.Unlock()
+	return ok && x.HasSentEnd
+}
+
+// finish ends x and, if the connection can be used again, puts it back.
+func (k *conn) finish(x *Exchange, end End, err error, at time.Duration, reusable bool) bool {
+	x.End, x.Err, x.Ended = end, err, at
+	again := k.release(x) && reusable
+	if again {
+		k.parser.Reset()
+		k.nc.SetDeadline(time.Time{})
+		c := k.client
+		c.mu.Lock()
+		if again = c.stop == nil; again {
+			c.idle = append(c.idle, k)
+		}
+		c.mu.Unlock()
+	}
+	x.Done(x)
+	return again
+}
+
+// closed takes the connection out of the client.
+func (k *conn) closed() {
+	k.nc.Close()
+	k.mu.Lock()
+	k.dead = true
+	k.mu.Unlock()
+	close(k.write) // start holds mu and looks at dead first
+	c := k.client
+	c.mu.Lock()
+	delete(c.conns, k)
+	for i, other := range c.idle {
+		if other == k {
+			c.idle = append(c.idle[:i], c.idle[i+1:]...)
+			break
+		}
+	}
+	c.mu.Unlock()
+}

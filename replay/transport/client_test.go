@@ -1,0 +1,210 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"reprise/replay/mock/pipe"
+)
+
+// A script is what a server does with one connection.
+type script func(c net.Conn)
+
+// serve runs the scripts, one per accepted connection in turn.
+func serve(t *testing.T, scripts ...script) (*Client, func() int) {
+	l := pipe.Listen()
+	var accepted atomic.Int32
+	var running sync.WaitGroup
+	running.Go(func() {
+		for _, s := range scripts {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted.Add(1)
+			running.Go(func() { defer c.Close(); s(c) })
+		}
+	})
+	start := time.Now()
+	c := NewClient(l.Dial, func() time.Duration { return time.Since(start) })
+	t.Cleanup(func() { c.Close(); l.Close(); running.Wait() })
+	return c, func() int { return int(accepted.Load()) }
+}
+
+func readRequest(c net.Conn) string {
+	buf := make([]byte, 1<<16)
+	n, _ := c.Read(buf)
+	return string(buf[:n])
+}
+
+// do sends one exchange and waits for its end.
+func do(c *Client, x *Exchange) (*Exchange, string) {
+	var body strings.Builder
+	done := make(chan bool)
+	x.Request = []byte("POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+	x.OnHead = func(Head, time.Duration) {}
+	if x.OnBody == nil {
+		x.OnBody = func(p []byte, at time.Duration) error { body.Write(p); return nil }
+	}
+	x.Done = func(*Exchange) { close(done) }
+	c.Send(x)
+	<-done
+	return x, body.String()
+}
+
+func reply(body string) string {
+	return "HTTP/1.1 200 OK\r\nContent-Length: " + string(rune('0'+len(body))) + "\r\n\r\n" + body
+}
+
+func TestExchangeTimesAndReuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, accepted := serve(t, func(s net.Conn) {
+			for range 2 {
+				readRequest(s)
+				time.Sleep(30 * time.Millisecond)
+				io.WriteString(s, reply("abc")[:20])
+				time.Sleep(5 * time.Millisecond)
+				io.WriteString(s, reply("abc")[20:])
+			}
+		})
+		for i := range 2 {
+			begin := c.now()
+			x, body := do(c, &Exchange{})
+			sent, _ := x.Sent()
+			if x.End != EndClean || x.Err != nil || body != "abc" || x.Reused != (i == 1) || !x.HasSentEnd {
+				t.Fatalf("exchange %d: end %d, error %v, body %q, reused %v", i, x.End, x.Err, body, x.Reused)
+			}
+			if sent != begin || x.FirstByte != begin+30*time.Millisecond || x.Ended != begin+35*time.Millisecond {
+				t.Errorf("exchange %d: sent %v, first byte %v, end %v after %v", i, sent, x.FirstByte, x.Ended, begin)
+			}
+			synctest.Wait()
+		}
+		if accepted() != 1 {
+			t.Errorf("%d connections", accepted())
+		}
+	})
+}
+
+func TestLimits(t *testing.T) {
+	drip := func(s net.Conn) { // a byte every 40 ms, never a token
+		readRequest(s)
+		io.WriteString(s, "HTTP/1.1 200 OK\r\n\r\n")
+		for {
+			time.Sleep(40 * time.Millisecond)
+			if _, err := io.WriteString(s, "x"); err != nil {
+				return
+			}
+		}
+	}
+	silent := func(s net.Conn) { readRequest(s); io.Copy(io.Discard, s) }
+	for name, c := range map[string]struct {
+		server script
+		limits Limits
+		at     time.Duration
+		cause  string
+	}{
+		"total":           {drip, Limits{Total: 100 * time.Millisecond, Bytes: 50 * time.Millisecond}, 100 * time.Millisecond, "not complete within 100ms"},
+		"bytes":           {silent, Limits{Total: time.Second, Bytes: 50 * time.Millisecond}, 50 * time.Millisecond, "no byte for 50ms"},
+		"token":           {drip, Limits{Total: time.Second, Token: 90 * time.Millisecond}, 90 * time.Millisecond, "no token for 90ms"},
+		"bytes, extended": {drip, Limits{Total: 500 * time.Millisecond, Bytes: 41 * time.Millisecond}, 500 * time.Millisecond, "not complete within 500ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, _ := serve(t, c.server)
+				x, _ := do(client, &Exchange{Limits: c.limits})
+				if x.End != EndTimeout || x.Err == nil || x.Err.Error() != c.cause || x.Ended != c.at {
+					t.Errorf("end %d at %v: %v; want timeout at %v: %s", x.End, x.Ended, x.Err, c.at, c.cause)
+				}
+			})
+		})
+	}
+}
+
+func TestEndings(t *testing.T) {
+	for name, c := range map[string]struct {
+		servers []script
+		end     End
+		cause   string
+		resent  bool
+	}{
+		"reset before headers": {[]script{func(s net.Conn) { readRequest(s); s.Close() }}, EndReset, "closed before the response", false},
+		"cut in mid-body": {[]script{func(s net.Conn) {
+			readRequest(s)
+			io.WriteString(s, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
+			s.Close()
+		}}, EndReset, "mid-response", false},
+		"ends with the connection": {[]script{func(s net.Conn) { readRequest(s); io.WriteString(s, "HTTP/1.1 200 OK\r\n\r\nabc"); s.Close() }}, EndClean, "", false},
+		"no http":                  {[]script{func(s net.Conn) { readRequest(s); io.WriteString(s, "hello\r\n") }}, EndProtocol, "not an HTTP/1 response", false},
+		"stale":                    {[]script{func(s net.Conn) { readRequest(s); io.WriteString(s, reply("a")); readRequest(s); s.Close() }, func(s net.Conn) { readRequest(s); io.WriteString(s, reply("b")) }}, EndClean, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, _ := serve(t, c.servers...)
+				x, body := do(client, &Exchange{})
+				if len(c.servers) == 2 {
+					synctest.Wait()
+					x, body = do(client, &Exchange{})
+					if body != "b" {
+						t.Errorf("body %q after sending again", body)
+					}
+				}
+				if x.End != c.end || x.Resent != c.resent || (c.cause == "") != (x.Err == nil) || (x.Err != nil && !strings.Contains(x.Err.Error(), c.cause)) {
+					t.Errorf("end %d, error %v, resent %v", x.End, x.Err, x.Resent)
+				}
+			})
+		})
+	}
+}
+
+func TestRefusedAndCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := errors.New("connection refused")
+		c := NewClient(func(context.Context) (net.Conn, error) { return nil, refuse }, func() time.Duration { return 0 })
+		if x, _ := do(c, &Exchange{}); x.End != EndRefused || !errors.Is(x.Err, refuse) {
+			t.Errorf("end %d, error %v", x.End, x.Err)
+		}
+		c.Close()
+
+		hang, _ := serve(t, func(s net.Conn) { readRequest(s); io.Copy(io.Discard, s) })
+		time.AfterFunc(time.Second, func() { hang.Cut(errors.New("the grace is over")) })
+		x, _ := do(hang, &Exchange{})
+		if x.End != EndCut || x.Err.Error() != "the grace is over" || x.Ended != time.Second {
+			t.Errorf("end %d at %v, error %v", x.End, x.Ended, x.Err)
+		}
+		if x, _ := do(hang, &Exchange{}); x.End != EndCut {
+			t.Errorf("after the cut: end %d, error %v", x.End, x.Err)
+		}
+	})
+}
+
+// An early answer while the request is still being written is an answer.
+func TestAnswerBeforeTheRequestIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := serve(t, func(s net.Conn) {
+			io.WriteString(s, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+			time.Sleep(time.Second)
+			s.Close()
+		})
+		x := &Exchange{OnBody: func([]byte, time.Duration) error { return nil }, OnHead: func(h Head, _ time.Duration) {
+			if h.Status != 413 {
+				t.Errorf("status %d", h.Status)
+			}
+		}}
+		done := make(chan bool)
+		x.Request = []byte(strings.Repeat("x", 8<<20)) // more than the pipe holds
+		x.Done = func(*Exchange) { close(done) }
+		c.Send(x)
+		<-done
+		if x.End != EndClean || x.HasSentEnd {
+			t.Errorf("end %d, error %v, write complete %v", x.End, x.Err, x.HasSentEnd)
+		}
+	})
+}
