@@ -1,0 +1,176 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"reprise/trace"
+)
+
+// A Selection says which rows of a trace are replayed, and when.
+type Selection struct {
+	Speed           float64       // time compression: 2 = twice as fast; 0 = 1
+	From, To        time.Duration // recorded time, start in, end out; To 0 = to the end. Due times begin at From
+	Limit           int64         // at most so many rows; 0 = all
+	Arrivals        Arrivals      // request starts in row order, instead of the trace's times
+	SessionArrivals Arrivals      // session starts, for session clocks; times within a session stay
+	Seed            uint64
+}
+
+// Streams of the seed, one per purpose.
+const (
+	streamArrivals uint64 = 1 + iota
+	streamSessions
+)
+
+func (s *Selection) speed() float64 {
+	if s.Speed == 0 {
+		return 1
+	}
+	return s.Speed
+}
+
+// check refuses what cannot be done with a trace on the given clock, with the
+// way out.
+func (s *Selection) check(clock string) error {
+	placed := s.Arrivals.Kind != "" || s.SessionArrivals.Kind != ""
+	windowed := s.From != 0 || s.To != 0
+	switch {
+	case s.Speed < 0:
+		return fmt.Errorf("--speed %v: must be above 0", s.Speed)
+	case s.To != 0 && s.To <= s.From:
+		return fmt.Errorf("--to %v: not after --from %v", s.To, s.From)
+	case s.Arrivals.Kind != "" && s.SessionArrivals.Kind != "":
+		return fmt.Errorf("--arrivals and --session-arrivals exclude each other")
+	case s.Arrivals.Kind != "" && s.speed() != 1:
+		return trace.WithFix(fmt.Errorf("--speed changes recorded times, but --arrivals replaces them"), "give --arrivals the rate you want and leave out --speed")
+	case windowed && placed:
+		return trace.WithFix(fmt.Errorf("--from and --to choose by recorded time, but arrivals are placed by a law"), "leave out --from and --to, or use --limit")
+	case clock == trace.ClockNone && s.Arrivals.Kind == "":
+		return trace.WithFix(fmt.Errorf("the trace has no clock: its source recorded no times"), "give it arrivals, such as --arrivals poisson:4 (4 requests a second)")
+	case clock == trace.ClockSession && windowed:
+		return trace.WithFix(fmt.Errorf("--from and --to need one clock, but each session of this trace has its own"), "use --limit")
+	case clock == trace.ClockSession && !placed:
+		return trace.WithFix(fmt.Errorf("each session of this trace has its own clock, which says nothing of when the others began"), "place the session starts, such as --session-arrivals poisson:0.2 (a session every 5 s) or --session-arrivals at-once")
+	case clock != trace.ClockSession && s.SessionArrivals.Kind != "":
+		return trace.WithFix(fmt.Errorf("--session-arrivals is for traces whose sessions have clocks of their own; this one has clock %q", clock), "leave it out, or use --arrivals to replace all times")
+	}
+	return nil
+}
+
+// each hands the selected rows to f in order of their due times; ties keep the
+// order of the trace. It opens the trace anew each time, so it can be used more
+// than once.
+func (s *Selection) each(ctx context.Context, path string, f func(b *trace.Batch, row int, due time.Duration) error) error {
+	r, err := trace.Open(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if err := s.check(r.Meta().Clock); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if s.SessionArrivals.Kind != "" {
+		return s.eachPlaced(ctx, r, f)
+	}
+	var start func() time.Duration
+	if s.Arrivals.Kind != "" {
+		start = s.Arrivals.starts(rand.NewPCG(s.Seed, streamArrivals))
+	}
+	var n int64
+	return s.rows(ctx, r, func(b *trace.Batch, row int) error {
+		if s.Limit > 0 && n == s.Limit {
+			return io.EOF
+		}
+		if start != nil {
+			n++
+			return f(b, row, start())
+		}
+		at, known := b.ArrivalNS.Get(row)
+		switch {
+		case !known:
+			return trace.WithFix(fmt.Errorf("%s: id %d has no arrival: its source gives only a wait after the turn before", path, b.ID.Values[row]), "replace all times with --arrivals, such as --arrivals poisson:4")
+		case time.Duration(at) < s.From:
+			return nil
+		case s.To != 0 && time.Duration(at) >= s.To:
+			return io.EOF
+		}
+		n++
+		return f(b, row, s.due(time.Duration(at)-s.From))
+	})
+}
+
+func (s *Selection) due(at time.Duration) time.Duration {
+	if s.speed() == 1 {
+		return at
+	}
+	return time.Duration(float64(at) / s.speed())
+}
+
+// rows reads the trace; f ends the reading with io.EOF.
+func (s *Selection) rows(ctx context.Context, r *trace.Reader, f func(b *trace.Batch, row int) error) error {
+	b := trace.NewBatch()
+	for {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		err := r.Read(b, trace.BatchRows)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for row := range b.Len() {
+			if err := f(b, row); err == io.EOF {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// eachPlaced places the sessions of a trace with session clocks and sorts their
+// rows by due time, on disk if need be. A row without a session is one of its
+// own. Limit counts rows in trace order, so that whole sessions come first.
+func (s *Selection) eachPlaced(ctx context.Context, r *trace.Reader, f func(b *trace.Batch, row int, due time.Duration) error) error {
+	sorter := &trace.Sorter{}
+	defer sorter.Close()
+	start := s.SessionArrivals.starts(rand.NewPCG(s.Seed, streamSessions))
+	var begin time.Duration
+	var open string
+	var any bool
+	var n int64
+	err := s.rows(ctx, r, func(b *trace.Batch, row int) error {
+		if s.Limit > 0 && n == s.Limit {
+			return io.EOF
+		}
+		n++
+		id, has := b.SessionID.Get(row)
+		if !any || !has || id != open {
+			begin = start()
+		}
+		any, open = true, id
+		at, known := b.ArrivalNS.Get(row)
+		if !known {
+			return fmt.Errorf("id %d has no arrival within its session", b.ID.Values[row])
+		}
+		b.ArrivalNS.Values[row] = int64(begin + s.due(time.Duration(at)))
+		return sorter.Add(b, row, trace.Key{Major: b.ArrivalNS.Values[row]})
+	})
+	if err != nil {
+		return err
+	}
+	return sorter.Sorted(func(b *trace.Batch) error {
+		for row := range b.Len() {
+			if err := f(b, row, time.Duration(b.ArrivalNS.Values[row])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
