@@ -18,7 +18,8 @@ func (b *Batch) appendAfter(after []Dependency) {
 	b.After.EndRow(after != nil)
 }
 
-func (b *Batch) after(i int) []Dependency {
+// AfterOf returns the dependencies of a row; nil if they are not known.
+func (b *Batch) AfterOf(i int) []Dependency {
 	from, to, known := b.After.Range(i)
 	if !known {
 		return nil

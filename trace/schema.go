@@ -226,7 +226,7 @@ func (b *Batch) Row(i int) Request {
 	return Request{
 		ID: b.ID.Values[i], OriginID: get(&b.OriginID, i), Copy: get(&b.Copy, i), SourceID: get(&b.SourceID, i),
 		Operation: b.Operation.Values[i], Arrival: getTime(&b.ArrivalNS, i),
-		Session: get(&b.SessionID, i), Turn: get(&b.Turn, i), After: b.after(i), Delay: getTime(&b.DelayNS, i),
+		Session: get(&b.SessionID, i), Turn: get(&b.Turn, i), After: b.AfterOf(i), Delay: getTime(&b.DelayNS, i),
 		Agent: get(&b.Agent, i), ClientID: get(&b.ClientID, i), Model: get(&b.Model, i),
 		Streaming: get(&b.Streaming, i), Choices: get(&b.Choices, i),
 		InputTokens: get(&b.InputTokens, i), NewInputTokens: get(&b.NewInputTokens, i),
