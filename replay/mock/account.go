@@ -38,7 +38,7 @@ type Record struct {
 	HitTokens    int `json:"hit_tokens"`    // tokens in them
 	CachedTokens int `json:"cached_tokens"` // of these, not computed again: what usage reports; never the whole prompt
 
-	PlannedTokens   int `json:"planned_tokens"`   // of the answer, all choices
+	PlannedTokens   int `json:"planned_tokens"`   // of the answer, all choices; 0 if the engine never saw the request
 	SentTokens      int `json:"sent_tokens"`      // of these, written
 	ReasoningTokens int `json:"reasoning_tokens"` // of SentTokens
 

@@ -104,7 +104,7 @@ func orDefault[T int | int64](n, def T) T {
 
 // outputTokens returns how long the answer to r gets, and why it ends there.
 func (c *Config) outputTokens(r *wire.Request) (n int, finish string) {
-	limit := int(r.MaxTokens.Or(int64(c.MaxOutput)))
+	limit := int(r.MaxTokens.Or(max(int64(c.MaxOutput), r.MinTokens)))
 	natural := c.FixedOutput
 	if natural <= 0 {
 		draws := rand.New(rand.NewPCG(c.Seed, r.Prompt.Hash))

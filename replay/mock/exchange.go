@@ -143,7 +143,6 @@ func (x *exchange) plan() {
 			content: x.voice(i, false), thought: x.voice(i, true),
 		}
 	}
-	x.record.PlannedTokens = n * len(x.choices)
 }
 
 // voice returns the voice of a choice, at its first word.

@@ -151,7 +151,7 @@ func (s *Server) enqueue(x *exchange) {
 		c.sequence = sequence
 	}
 	first := x.choices[0].sequence
-	x.record.Arrival = first.Arrival
+	x.record.PlannedTokens = len(x.choices) * x.choices[0].planned
 	x.record.HitBlocks = first.HitBlocks
 	x.record.HitTokens = first.HitBlocks * s.config.Engine.BlockTokens
 	x.record.CachedTokens = first.CachedTokens

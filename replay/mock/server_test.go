@@ -31,6 +31,7 @@ func TestRefusals(t *testing.T) {
 		{"chat/completions", `{"messages":[],"max_tokens":0}`, 400, "max_tokens must be at least 1, got 0."},
 		{"chat/completions", `{"messages":[],"stream_options":{}}`, 400, "Stream options can only be defined when `stream=True`."},
 		{"chat/completions", `{"messages":[],"max_tokens":101}`, 400, "maximum context length is 100 tokens"},
+		{"chat/completions", `{"messages":[{"content":"a"}],"max_tokens":9223372036854775807,"ignore_eos":true}`, 400, "maximum context length is 100 tokens"},
 		{"chat/completions", `{"messages":[],"mock_fault":"no"}`, 400, "want one of status, reset"},
 		{"completions", `{"prompt":["a","b"]}`, 400, "one prompt per request"},
 		{"completions", `{"prompt":"` + strings.Repeat("x", 2000) + `"}`, 413, "more than 2000 bytes"},

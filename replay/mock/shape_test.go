@@ -183,6 +183,7 @@ func TestOutputLength(t *testing.T) {
 		{"cut by the limit", Config{FixedOutput: 30}, `"max_completion_tokens":9`, 9, "length"},
 		{"min_tokens", Config{FixedOutput: 3}, `"max_tokens":9,"min_tokens":5`, 5, "stop"},
 		{"min is max", Config{FixedOutput: 3}, `"max_tokens":9,"min_tokens":9`, 9, "length"},
+		{"min_tokens without a limit", Config{FixedOutput: 30, MaxOutput: 20}, `"min_tokens":25`, 25, "length"},
 		{"no limit", Config{FixedOutput: 30, MaxOutput: 20}, `"ignore_eos":true`, 20, "length"},
 	}
 	for _, test := range tests {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"sync"
+
+	"reprise/replay/mock/wire"
 )
 
 // An emission is one step's tokens for one choice.
@@ -73,9 +75,9 @@ type dialect interface {
 
 func (x *exchange) dialect() dialect {
 	switch x.op {
-	case "responses":
+	case wire.Responses:
 		return newResponses(x)
-	case "messages":
+	case wire.Messages:
 		return newMessages(x)
 	}
 	return newOpenAI(x)
@@ -150,10 +152,10 @@ func (x *exchange) chunk(d dialect, l *link, c *choice, last bool) bool {
 		return false
 	}
 	r := &x.record
-	if r.Chunks == nil && x.place >= 0 {
-		r.Chunks = make([]ChunkSent, 0, r.PlannedTokens/x.server.config.TokensPerChunk+len(x.choices))
-	}
 	if x.place >= 0 {
+		if r.Chunks == nil {
+			r.Chunks = make([]ChunkSent, 0, min(r.PlannedTokens/x.server.config.TokensPerChunk+len(x.choices), 4096))
+		}
 		r.Chunks = append(r.Chunks, ChunkSent{At: at, Tokens: int32(tokens), Choice: c.index})
 	}
 	r.SentTokens += tokens

@@ -95,7 +95,7 @@ func (b *Batch) Config() Config { return b.config }
 // of the latest. The error is ErrTooLong, and then nothing has changed.
 func (b *Batch) Arrive(at time.Duration, r Request) (*Sequence, error) {
 	r.OutputTokens = max(r.OutputTokens, 1)
-	if int64(r.PromptTokens)+int64(r.OutputTokens) > b.config.KVTokens {
+	if int64(r.OutputTokens) > b.config.KVTokens-int64(r.PromptTokens) {
 		return nil, ErrTooLong
 	}
 	b.last = max(b.last, at)
