@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"time"
 
 	"reprise/formats/source"
 	"reprise/trace"
@@ -215,36 +214,4 @@ func (p *pipeline) clocklessKey(b *trace.Batch, i int) trace.Key {
 		return trace.Key{Major: p.sessions[id].ordinal, Minor: int64(turn)}
 	}
 	return trace.Key{Major: b.ID.Values[i]}
-}
-
-// Tick returns the effective resolution of arrival times: their greatest common
-// divisor, or unknown for fewer than two distinct times.
-type Tick struct {
-	first int64
-	gcd   int64
-	any   bool
-}
-
-// Add takes one arrival into account.
-func (t *Tick) Add(at time.Duration) {
-	if !t.any {
-		t.first, t.any = int64(at), true
-		return
-	}
-	a, b := int64(at)-t.first, t.gcd
-	if a < 0 {
-		a = -a
-	}
-	for a != 0 {
-		a, b = b%a, a
-	}
-	t.gcd = b
-}
-
-// NS returns the tick in nanoseconds.
-func (t *Tick) NS() trace.Optional[int64] {
-	if t.gcd == 0 {
-		return trace.Optional[int64]{}
-	}
-	return trace.Some(t.gcd)
 }
