@@ -1,4 +1,27 @@
 package formats
 
+import "reprise/formats/mooncake"
+
 // All are the known formats, in the order that help prints them.
-var All = []Format{}
+var All = []Format{
+	{
+		Name: "mooncake", Doc: "Mooncake JSONL: FAST'25 and arXiv traces, AIPerf and Dynamo dialects",
+		Detect: mooncake.Detect,
+		NewImporter: func(o Options) (Importer, error) {
+			unit, err := o.timeUnit()
+			return &mooncake.Importer{BlockTokens: o.BlockTokens, TimeUnit: unit, InputLengths: o.InputLengths}, err
+		},
+		NewExporter: func() Exporter { return mooncake.Exporter{} },
+	},
+}
+
+// Names lists the formats that can be read, or written.
+func Names(export bool) []string {
+	var names []string
+	for _, f := range All {
+		if !export || f.NewExporter != nil {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"reprise/formats/source"
 	"reprise/trace"
@@ -25,8 +26,9 @@ type Format struct {
 	// with the evidence in words.
 	Detect func(h *source.Head) (evidence string, ok bool)
 
-	// NewImporter returns an importer with the options that apply to it.
-	NewImporter func(o Options) Importer
+	// NewImporter returns an importer with the options that apply to it; the
+	// error names an option that it cannot have.
+	NewImporter func(o Options) (Importer, error)
 
 	// NewExporter is nil if there is none.
 	NewExporter func() Exporter
@@ -40,6 +42,7 @@ type Options struct {
 	SessionColumn string // "" = by rule (baseten)
 	KeepPairs     bool   // do not merge duplicate n/s pairs (weka)
 	TimeUnit      string // "", "s", "ms", "us", "ns": of source times, where the format has one by default (mooncake)
+	InputLengths  string // "", "cumulative" or "incremental": input_length of later turns (mooncake)
 	SingleTurn    bool   // only the first turn of each conversation (sharegpt)
 }
 
@@ -50,16 +53,31 @@ type Exporter interface {
 	Export(ctx context.Context, meta trace.Meta, rows iter.Seq2[trace.Request, error], w io.Writer) (lost []string, err error)
 }
 
+// timeUnit returns the unit of TimeUnit; 0 if it is not set.
+func (o Options) timeUnit() (time.Duration, error) {
+	switch o.TimeUnit {
+	case "":
+		return 0, nil
+	case "s":
+		return time.Second, nil
+	case "ms":
+		return time.Millisecond, nil
+	case "us":
+		return time.Microsecond, nil
+	case "ns":
+		return time.Nanosecond, nil
+	}
+	return 0, trace.WithFix(fmt.Errorf("--time-unit %q", o.TimeUnit), "use s, ms, us or ns")
+}
+
 // ByName returns the format called name.
 func ByName(name string) (Format, error) {
-	var names []string
 	for _, f := range All {
 		if f.Name == name {
 			return f, nil
 		}
-		names = append(names, f.Name)
 	}
-	return Format{}, trace.WithFix(fmt.Errorf("unknown format %q", name), "use one of: auto, "+strings.Join(names, ", "))
+	return Format{}, trace.WithFix(fmt.Errorf("unknown format %q", name), "use one of: auto, "+strings.Join(Names(false), ", "))
 }
 
 // Detect finds the format of the first source by its content. More than one
