@@ -54,7 +54,7 @@ func (d *openAI) Event(e sse.Event, a *ledger.Account) {
 func (d *openAI) Body(body []byte, _ time.Duration, a *ledger.Account) {
 	p, ok := d.parse(body)
 	if !ok || !p.object {
-		a.Error("response is not a JSON object: " + quoteStart(body))
+		a.Error("response is not a JSON object: " + quoteStart(bytes.TrimSpace(body)))
 		return
 	}
 	d.common(&p, a)
