@@ -25,20 +25,8 @@ func (d *openAI) Reset() {}
 // read whole before it is booked.
 func (d *openAI) Event(e sse.Event, a *ledger.Account) {
 	a.ExpectMarker()
-	s := ledger.Stamp{At: e.At, Event: e.Index, SharedRead: e.SharedRead}
-	data := bytes.TrimSpace(e.Data)
-	if string(data) == "[DONE]" {
-		a.Done()
-		return
-	}
-	if len(data) == 0 {
-		return
-	}
-	if a.Ended() {
-		a.Note("events after the end marker")
-	}
-	if string(e.Name) == "error" {
-		a.Error(errorCause(data))
+	s, data, more := begin(e, a)
+	if !more {
 		return
 	}
 	p, ok := d.parse(data)
@@ -50,11 +38,37 @@ func (d *openAI) Event(e sse.Event, a *ledger.Account) {
 	a.Chunk(s, d.deltas, p.usage)
 }
 
-// Body books a whole response (not streamed, S37).
+// begin does what all protocols do with an event: it books the end marker and
+// named errors. more is false if nothing is left to read.
+func begin(e sse.Event, a *ledger.Account) (s ledger.Stamp, data []byte, more bool) {
+	s = ledger.Stamp{At: e.At, Event: e.Index, SharedRead: e.SharedRead}
+	data = bytes.TrimSpace(e.Data)
+	switch {
+	case len(data) == 0:
+		return s, nil, false
+	case string(data) == "[DONE]":
+		a.Done()
+		return s, nil, false
+	case a.Ended():
+		a.Note("events after the end marker")
+	}
+	if string(e.Name) == "error" {
+		a.Error(errorCause(data))
+		return s, nil, false
+	}
+	return s, data, true
+}
+
+// notObject books a body that is no JSON object.
+func notObject(body []byte, a *ledger.Account) {
+	a.Error("response is not a JSON object: " + quoteStart(bytes.TrimSpace(body)))
+}
+
+// Body books a whole response that came as one body.
 func (d *openAI) Body(body []byte, _ time.Duration, a *ledger.Account) {
 	p, ok := d.parse(body)
 	if !ok || !p.object {
-		a.Error("response is not a JSON object: " + quoteStart(bytes.TrimSpace(body)))
+		notObject(body, a)
 		return
 	}
 	d.common(&p, a)
@@ -204,7 +218,7 @@ func (d *openAI) message(c *cursor, delta *ledger.Delta) {
 				delta.Content = content
 				delta.Kind = results.KindContent
 			}
-		case "reasoning_content", "reasoning":
+		case "reasoning_content", "reasoning", "thinking": // the last: Ollama
 			if text := d.str(c); len(text) > 0 && len(delta.Reasoning) == 0 { // some send both keys with one text
 				delta.Reasoning = text
 			}

@@ -53,7 +53,7 @@ type Decoder interface {
 }
 
 // All lists the protocols in the order the help prints them.
-var All = []Protocol{Chat{}, Completions{}}
+var All = []Protocol{Chat{}, Completions{}, Messages{}, Responses{}, TGI{}, SGLang{}, Ollama{}, Embeddings{}}
 
 // ByName returns the protocol of that name.
 func ByName(name string) (Protocol, error) {

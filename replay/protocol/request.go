@@ -253,3 +253,16 @@ func (r *Request) check(name string, messages bool) error {
 	}
 	return nil
 }
+
+// refuse returns an error for what was asked and the protocol cannot say.
+func (r *Request) refuse(name string, minTokens, ignoreEOS, choices bool) error {
+	switch {
+	case minTokens:
+		return trace.WithFix(fmt.Errorf("protocol %s has no least output length", name), "use --output-length cap or free")
+	case ignoreEOS:
+		return trace.WithFix(fmt.Errorf("protocol %s cannot ignore the end token", name), "use --output-length cap or free")
+	case choices:
+		return fmt.Errorf("protocol %s gives one choice, but the request asks for %d", name, r.Choices)
+	}
+	return nil
+}
