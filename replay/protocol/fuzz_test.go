@@ -15,6 +15,9 @@ import (
 func fuzzProtocol(f *testing.F, p Protocol, seeds ...[]wireCase) {
 	for _, cases := range seeds {
 		for _, c := range cases {
+			if c.p != nil && c.p != p {
+				continue
+			}
 			if s := parseScript(c.body); len(s.body) < 10_000 {
 				f.Add(s.body, uint16(200), uint64(0x0307010501020140))
 			}
@@ -60,3 +63,9 @@ func account(t *testing.T, p Protocol, body []byte, status int, cut func(i int) 
 
 func FuzzChat(f *testing.F)        { fuzzProtocol(f, Chat{}, chatCases, endingCases) }
 func FuzzCompletions(f *testing.F) { fuzzProtocol(f, Completions{}, chatCases, endingCases) }
+func FuzzMessages(f *testing.F)    { fuzzProtocol(f, Messages{}, otherCases) }
+func FuzzResponses(f *testing.F)   { fuzzProtocol(f, Responses{}, otherCases) }
+func FuzzTGI(f *testing.F)         { fuzzProtocol(f, TGI{}, otherCases) }
+func FuzzSGLang(f *testing.F)      { fuzzProtocol(f, SGLang{}, otherCases) }
+func FuzzOllama(f *testing.F)      { fuzzProtocol(f, Ollama{}, otherCases) }
+func FuzzEmbeddings(f *testing.F)  { fuzzProtocol(f, Embeddings{}, otherCases) }

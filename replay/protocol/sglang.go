@@ -73,6 +73,9 @@ func (d *sglang) Event(e sse.Event, a *ledger.Account) {
 		d.said = append(d.said, p.delta.Content...)
 		d.deltas = append(d.deltas, p.delta)
 		a.Chunk(s, d.deltas, p.usage)
+		if p.abort != nil {
+			a.Error(errorCause(p.abort))
+		}
 	}
 }
 
@@ -86,6 +89,9 @@ func (d *sglang) Body(body []byte, _ time.Duration, a *ledger.Account) {
 	default:
 		d.deltas = append(d.deltas, p.delta)
 		a.Body(d.deltas, p.usage, !d.stream)
+		if p.abort != nil {
+			a.Error(errorCause(p.abort))
+		}
 	}
 }
 
@@ -94,6 +100,7 @@ type sglangEvent struct {
 	delta         ledger.Delta
 	usage         ledger.Usage
 	err           []byte
+	abort         []byte // finish reason of a request that was given up, with the message
 }
 
 func (d *sglang) parse(data []byte) (p sglangEvent, ok bool) {
@@ -135,13 +142,23 @@ func (d *sglang) metaInfo(c *cursor, p *sglangEvent) {
 		case "cached_tokens":
 			p.usage.Cached = c.count()
 		case "finish_reason":
-			if c.peek() == '{' {
-				p.delta.Finish = d.stringMember(c, "type")
-			} else {
-				p.delta.Finish = d.str(c)
-			}
+			d.finish(c, p)
 		default:
 			c.skip()
 		}
+	}
+}
+
+// finish reads a finish reason: {"type":"stop","matched":2}, or a string.
+func (d *sglang) finish(c *cursor, p *sglangEvent) {
+	if c.peek() != '{' {
+		p.delta.Finish = d.str(c)
+		return
+	}
+	raw := c.raw()
+	inner := cursor{b: raw}
+	p.delta.Finish = d.stringMember(&inner, "type")
+	if string(p.delta.Finish) == "abort" {
+		p.abort = raw
 	}
 }

@@ -26,6 +26,7 @@ type wireCase struct {
 	chunks  string // kind and tokens of every ledger entry; see showChunks
 	times   string // TTFT TTFO | ITL | TPOT; - for absent
 	osl     string // OSL, its source, ledger difference, reasoning tokens
+	input   string // prompt tokens and cached ones; "" is not checked
 	finish  string
 	note    string // all notes
 	text    string // content, then reasoning in <>, refusal in [], tools in {}
@@ -69,6 +70,13 @@ func (c *wireCase) check(t *testing.T, reads []read, times bool) {
 	same(t, "note", row.Note.Value, c.note)
 	if times {
 		same(t, "times", showTimes(&row), c.times)
+	}
+	if c.input != "" {
+		input := fmt.Sprint(row.CountedInputTokens.Value)
+		if row.CachedTokens.Known {
+			input += fmt.Sprint(" cached ", row.CachedTokens.Value)
+		}
+		same(t, "input", input, c.input)
 	}
 	if c.text != "" {
 		same(t, "text", showText(r.Account.Transcript), c.text)
@@ -170,7 +178,7 @@ func showText(t *ledger.Transcript) string {
 }
 
 func TestWire(t *testing.T) {
-	for _, cases := range [][]wireCase{chatCases, endingCases} {
+	for _, cases := range [][]wireCase{chatCases, endingCases, otherCases} {
 		for _, c := range cases {
 			s := parseScript(c.body)
 			for _, cut := range cuts {
