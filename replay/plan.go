@@ -61,18 +61,37 @@ func (s *Selection) check(clock string) error {
 	return nil
 }
 
+// A rowReader is a trace that is being read; *trace.Reader is one.
+type rowReader interface {
+	Meta() trace.Meta
+	Read(b *trace.Batch, n int) error
+	Close() error
+}
+
+// open opens the trace from its start.
+func (c *Config) open() (rowReader, error) {
+	if c.source != nil {
+		return c.source(), nil
+	}
+	return trace.Open(c.Trace)
+}
+
 // each hands the selected rows to f in order of their due times; ties keep the
 // order of the trace. It opens the trace anew each time, so it can be used more
 // than once.
-func (s *Selection) each(ctx context.Context, path string, f func(b *trace.Batch, row int, due time.Duration) error) error {
-	r, err := trace.Open(path)
+func (c *Config) each(ctx context.Context, f func(b *trace.Batch, row int, due time.Duration) error) error {
+	r, err := c.open()
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	if err := s.check(r.Meta().Clock); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	if err := c.Selection.check(r.Meta().Clock); err != nil {
+		return fmt.Errorf("%s: %w", c.Trace, err)
 	}
+	return c.Selection.each(ctx, c.Trace, r, f)
+}
+
+func (s *Selection) each(ctx context.Context, path string, r rowReader, f func(b *trace.Batch, row int, due time.Duration) error) error {
 	if s.SessionArrivals.Kind != "" {
 		return s.eachPlaced(ctx, r, f)
 	}
@@ -111,7 +130,7 @@ func (s *Selection) due(at time.Duration) time.Duration {
 }
 
 // rows reads the trace; f ends the reading with io.EOF.
-func (s *Selection) rows(ctx context.Context, r *trace.Reader, f func(b *trace.Batch, row int) error) error {
+func (s *Selection) rows(ctx context.Context, r rowReader, f func(b *trace.Batch, row int) error) error {
 	b := trace.NewBatch()
 	for {
 		if err := ctx.Err(); err != nil {
@@ -137,7 +156,7 @@ func (s *Selection) rows(ctx context.Context, r *trace.Reader, f func(b *trace.B
 // eachPlaced places the sessions of a trace with session clocks and sorts their
 // rows by due time, on disk if need be. A row without a session is one of its
 // own. Limit counts rows in trace order, so that whole sessions come first.
-func (s *Selection) eachPlaced(ctx context.Context, r *trace.Reader, f func(b *trace.Batch, row int, due time.Duration) error) error {
+func (s *Selection) eachPlaced(ctx context.Context, r rowReader, f func(b *trace.Batch, row int, due time.Duration) error) error {
 	sorter := &trace.Sorter{}
 	defer sorter.Close()
 	start := s.SessionArrivals.starts(rand.NewPCG(s.Seed, streamSessions))

@@ -1,0 +1,136 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"reprise/replay/protocol"
+	"reprise/trace"
+)
+
+// Defaults of a Config; the flags of the command read them from here.
+const (
+	DefaultTimeout  = 10 * time.Minute
+	DefaultGrace    = 30 * time.Second
+	DefaultOutput   = OutputExact
+	DefaultProtocol = "chat"
+)
+
+// Values of Config.Output.
+const (
+	OutputExact = "exact" // ask for just the recorded length: max_tokens, min_tokens, ignore_eos
+	OutputCap   = "cap"   // ask for no more than the recorded length: max_tokens
+	OutputFree  = "free"  // the server decides; a recorded limit is asked for
+)
+
+// Pacings.
+const PaceSchedule = "schedule" // every request at its time, whatever became of the others
+
+// A Config says what to replay, how and against what. The zero value of each
+// field is its default.
+type Config struct {
+	Trace     string    // path of a canonical trace
+	Selection Selection // which rows, when
+	Dir       string    // run directory; must exist and be empty
+
+	URLs     []string          // targets; requests go to them in turn
+	Protocol protocol.Protocol // nil = chat
+	Models   map[string]string // recorded name to the name to send; "" maps rows without a model
+	Model    string            // name for all rows that Models does not map
+	Stream   StreamMode        // whether to ask for streams
+	Output   string            // "" = DefaultOutput
+
+	Headers   []protocol.Header // of the user; they win
+	APIKey    string            // sent as the protocol wants it; never stored
+	ExtraBody [][]byte          // JSON objects merged into each body
+	Scope     string            // of prompts: another scope shares no prompt text
+
+	MaxInFlight  int           // cap on requests in flight; 0 = none: open loop
+	Timeout      time.Duration // per request, from sent; 0 = DefaultTimeout, below 0 = none
+	BytesTimeout time.Duration // longest wait for a byte; 0 = none
+	TokenTimeout time.Duration // longest wait for a token; 0 = none
+	Grace        time.Duration // after sending has stopped; 0 = DefaultGrace after an interrupt, else until the requests' own limits
+
+	TLS    TLS
+	Labels map[string]string // into run.json
+	Flags  map[string]string // into run.json, as given, without secrets
+
+	Version  string                                                  // of the program
+	Dial     func(ctx context.Context, url string) (net.Conn, error) // nil = the network
+	Progress func(Progress)                                          // called about every second; nil = none
+
+	source func() rowReader // instead of Trace
+	sink   sink             // instead of the files of Dir
+}
+
+// A StreamMode says whether streams are asked for.
+type StreamMode string
+
+// Stream modes. The zero value is StreamOn.
+const (
+	StreamOn       StreamMode = ""         // always: TTFT and ITL need it
+	StreamOff      StreamMode = "off"      // never
+	StreamRecorded StreamMode = "recorded" // as the trace says; on where it does not
+)
+
+// A TLS says how https servers are trusted.
+type TLS struct {
+	CAFile   string // PEM; added to the system's authorities
+	Insecure bool   // any certificate is taken
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Elapsed  time.Duration
+	Planned  int64
+	Sent     int64
+	InFlight int64
+	Done     int64
+	Failed   int64         // of Done
+	NextDue  time.Duration // of the next request; below 0 after the last
+	Lateness time.Duration // largest of the last second
+}
+
+func (c *Config) protocol() protocol.Protocol {
+	if c.Protocol == nil {
+		return protocol.Chat{}
+	}
+	return c.Protocol
+}
+
+func (c *Config) timeout() time.Duration {
+	switch {
+	case c.Timeout < 0:
+		return 0
+	case c.Timeout == 0:
+		return DefaultTimeout
+	}
+	return c.Timeout
+}
+
+// model returns the name to send for a recorded one; ok is false if it is
+// mapped to nothing.
+func (c *Config) model(recorded string) (name string, ok bool) {
+	if name, ok := c.Models[recorded]; ok {
+		return name, true
+	}
+	return c.Model, c.Model != ""
+}
+
+// check refuses flags that exclude each other.
+func (c *Config) check() error {
+	switch {
+	case len(c.URLs) == 0:
+		return trace.WithFix(fmt.Errorf("no target"), "name one with --url, such as --url http://localhost:8000")
+	case c.MaxInFlight < 0:
+		return fmt.Errorf("--max-in-flight %d: must not be below 0", c.MaxInFlight)
+	}
+	switch c.Output {
+	case "", OutputExact, OutputCap, OutputFree:
+	default:
+		return trace.WithFix(fmt.Errorf("--output-length %q", c.Output), "use exact, cap or free")
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package replay
+
+import (
+	"fmt"
+	"time"
+
+	"reprise/replay/ledger"
+	"reprise/replay/protocol"
+	"reprise/replay/transport"
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+// A flight is one request, from rendering to its result.
+type flight struct {
+	run     *run
+	due     time.Duration
+	res     results.Result
+	unsent  string // why it cannot be sent; "" if it can
+	stream  bool
+	choices int32
+	body    []byte // of the request
+
+	x        transport.Exchange
+	response *protocol.Response
+	encoding string
+	retry    string
+	parts    int // ledger entries seen
+}
+
+// send starts the exchange; it returns at once.
+func (f *flight) send(t *target) {
+	f.res.URL = t.name
+	f.x.Request = t.request(make([]byte, 0, len(t.head)+len(f.body)+128), f.run.requestID(f.res.ID), f.body)
+	f.body = nil
+	f.x.Limits = transport.Limits{Total: f.run.c.timeout(), Bytes: f.run.c.BytesTimeout, Token: f.run.c.TokenTimeout}
+	f.x.OnHead, f.x.OnBody, f.x.Done = f.onHead, f.onBody, f.onDone
+	f.response = f.run.responses.Get(f.stream)
+	f.response.Account.Choices = int(max(1, f.choices))
+	f.response.Start(nil)
+	t.client.Send(&f.x)
+}
+
+func (f *flight) onHead(h transport.Head, _ time.Duration) {
+	f.response.Head(h.Status, h.Type)
+	if h.Encoding != "identity" {
+		f.encoding = h.Encoding
+	}
+	f.retry = h.RetryAfter
+	if h.Status/100 == 3 && h.Location != "" {
+		f.response.Account.Note("redirected to " + h.Location)
+	}
+}
+
+func (f *flight) onBody(p []byte, at time.Duration) error {
+	if f.encoding != "" {
+		return fmt.Errorf("body is compressed (%s), though identity was asked for", f.encoding)
+	}
+	sent, _ := f.x.Sent()
+	err := f.response.Feed(p, at-sent)
+	entries := f.response.Account.Entries()
+	for _, e := range entries[min(f.parts, len(entries)):] {
+		if e.Kind != results.KindNone {
+			f.x.Progress(at)
+		}
+	}
+	f.parts = len(entries)
+	return err
+}
+
+// onDone closes the account and hands the result on.
+func (f *flight) onDone(x *transport.Exchange) {
+	f.times(x)
+	end := ledger.Ending{Kind: endKind(x.End), At: x.Ended - f.res.Sent.Value}
+	if x.Err != nil {
+		end.Cause = x.Err.Error()
+	}
+	if f.retry != "" {
+		f.response.Account.Note("Retry-After: " + f.retry)
+	}
+	if x.Resent {
+		f.response.Account.Note("sent again: the server had closed the open connection")
+	}
+	f.book(f.response.Close(end))
+	f.run.responses.Put(f.stream, f.response)
+	f.response, f.x.Request = nil, nil
+	f.run.ended(f)
+}
+
+func (f *flight) times(x *transport.Exchange) {
+	r := &f.res
+	if x.HasConnected {
+		r.Connected = trace.Some(x.Connected)
+		r.ConnReused = trace.Some(x.Reused)
+	}
+	if sent, ok := x.Sent(); ok {
+		r.Sent = trace.Some(sent)
+		r.BytesOut = trace.Some(x.BytesOut)
+		r.BytesIn = trace.Some(x.BytesIn)
+	}
+	if x.HasSentEnd {
+		r.SentEnd = trace.Some(x.SentEnd)
+	}
+	if x.HasByte {
+		r.FirstByte = trace.Some(x.FirstByte)
+	}
+	r.End = trace.Some(x.Ended)
+}
+
+func (f *flight) book(s ledger.Summary) {
+	r := &f.res
+	at := func(o trace.Optional[time.Duration]) trace.Optional[time.Duration] {
+		if !o.Known {
+			return o
+		}
+		return trace.Some(r.Sent.Value + o.Value)
+	}
+	r.Outcome, r.HTTPStatus, r.Cause, r.FinishReason, r.Note = s.Outcome, s.Status, s.Cause, s.FinishReason, s.Note
+	r.FirstToken, r.FirstOutput, r.LastToken = at(s.FirstToken), at(s.FirstOutput), at(s.LastToken)
+	r.CountedInputTokens, r.CachedTokens = s.Input, s.Cached
+	r.OutputTokens, r.OutputSource, r.ReasoningTokens = s.Output, s.OutputSource, s.Reasoning
+	if r.Sent.Known {
+		r.Ledger = append(make([]results.Entry, 0, len(s.Ledger)), s.Ledger...)
+	}
+	r.LedgerDifference = s.Difference
+}
+
+func endKind(e transport.End) ledger.End {
+	switch e {
+	case transport.EndRefused:
+		return ledger.EndRefused
+	case transport.EndReset:
+		return ledger.EndReset
+	case transport.EndTimeout:
+		return ledger.EndTimeout
+	case transport.EndCut:
+		return ledger.EndCut
+	case transport.EndProtocol:
+		return ledger.EndInvalid
+	}
+	return ledger.EndClean
+}

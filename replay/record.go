@@ -1,0 +1,123 @@
+package replay
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+const (
+	flushEvery  = 500 * time.Millisecond // a killed run loses no more than this, and what one write takes
+	queueLength = 4096                   // results that wait for the writer
+	keepAtMost  = 200_000                // results held while the disk refuses them
+)
+
+// A sink keeps results; *results.Recorder is the one that writes files.
+type sink interface {
+	Add(r *results.Result)
+	Pending() int // results that wait for Flush
+	Flush() error // keeps them after an error
+	Drop() int    // forgets what waits, and returns how many that were
+	Close() error
+}
+
+// A recorder writes results through one goroutine. A slow disk may hold up a
+// finished response, never the next send.
+type recorder struct {
+	out  sink
+	in   chan *results.Result
+	over chan struct{}
+	err  error // the first
+	lost int64
+}
+
+func newRecorder(c *Config) (*recorder, error) {
+	out := c.sink
+	if out == nil {
+		files, err := results.NewRecorder(c.Dir)
+		if err != nil {
+			return nil, err
+		}
+		out = files
+	}
+	r := &recorder{out: out, in: make(chan *results.Result, queueLength), over: make(chan struct{})}
+	go r.loop()
+	return r, nil
+}
+
+func (r *recorder) add(res *results.Result) { r.in <- res }
+
+func (r *recorder) loop() {
+	defer close(r.over)
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case res, ok := <-r.in:
+			if !ok {
+				return
+			}
+			r.out.Add(res)
+		case <-tick.C:
+			r.flush()
+		}
+	}
+}
+
+// flush keeps results that could not be written for the next try, up to a
+// bound; beyond it they are dropped and counted.
+func (r *recorder) flush() {
+	err := r.out.Flush()
+	if err == nil {
+		return
+	}
+	if r.err == nil {
+		r.err = err
+	}
+	if r.out.Pending() > keepAtMost {
+		r.lost += int64(r.out.Drop())
+	}
+}
+
+// close writes everything. The error says what was lost, if anything.
+func (r *recorder) close() error {
+	close(r.in)
+	<-r.over
+	err := r.out.Close()
+	if err != nil {
+		r.lost += int64(r.out.Pending())
+		return fmt.Errorf("%d results were not recorded: %w", r.lost, err)
+	}
+	if r.lost > 0 {
+		return fmt.Errorf("%d results were not recorded: %w", r.lost, r.err)
+	}
+	return nil
+}
+
+// identify returns the name, size and digest of a trace file, and its history.
+func identify(path string) (trace.Input, []trace.Step, error) {
+	r, err := trace.Open(path)
+	if err != nil {
+		return trace.Input{}, nil, err
+	}
+	history := r.Meta().History
+	r.Close()
+	f, err := os.Open(path)
+	if err != nil {
+		return trace.Input{}, nil, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	if err != nil {
+		return trace.Input{}, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return trace.Input{Name: filepath.Base(path), SHA256: hex.EncodeToString(h.Sum(nil)), Bytes: n}, history, nil
+}

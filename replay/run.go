@@ -1,0 +1,433 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"reprise/replay/protocol"
+	"reprise/replay/transport"
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+// aheadRequests is how many requests are rendered before they are due.
+const aheadRequests = 64
+
+// Run replays c.Trace and writes the run directory. It returns what run.json
+// says; an error with a run that was begun means that records are missing or
+// that the trace could not be read to its end. When ctx ends, sending stops, requests in flight
+// get the grace, and everything is written.
+func Run(ctx context.Context, c Config) (*results.Run, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	survey, err := Look(ctx, &c)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{c: &c, survey: survey, inFlight: map[string]int{}}
+	if err := r.open(ctx); err != nil {
+		return nil, err
+	}
+	return r.record, r.do(ctx)
+}
+
+// A run is one replay.
+type run struct {
+	c         *Config
+	survey    *Survey
+	record    *results.Run
+	targets   []*target
+	responses pool
+	recorder  *recorder
+	base      atomic.Pointer[time.Time]
+
+	flights sync.WaitGroup
+	slots   chan struct{} // nil = no cap
+
+	sent, done, failed, capped, overlaps atomic.Int64
+	nextDue, worst                       atomic.Int64
+
+	mu       sync.Mutex
+	inFlight map[string]int // by session
+	last     time.Duration  // end of the last response
+}
+
+// now is the run's clock: time since the start, below 0 before it.
+func (r *run) now() time.Duration {
+	if base := r.base.Load(); base != nil {
+		return time.Since(*base)
+	}
+	return -1
+}
+
+// open finds the models, readies the targets and begins the run directory.
+func (r *run) open(ctx context.Context) error {
+	c := r.c
+	p := c.protocol()
+	for _, base := range c.URLs {
+		u, err := endpoint(base, p.Path())
+		if err != nil {
+			return err
+		}
+		head, err := requestHead(u, c)
+		if err != nil {
+			return err
+		}
+		dial, err := dialer(u, c)
+		if err != nil {
+			return err
+		}
+		r.targets = append(r.targets, &target{name: publicURL(u), head: head, client: transport.NewClient(dial, r.now)})
+	}
+	served, err := c.served(ctx, r.survey.Models)
+	if err != nil {
+		return err
+	}
+	models, err := c.resolveModels(r.survey.Models, served)
+	if err != nil {
+		return err
+	}
+	c.Models = models
+	r.responses.protocol = p
+	if c.MaxInFlight > 0 {
+		r.slots = make(chan struct{}, c.MaxInFlight)
+	}
+	if r.recorder, err = newRecorder(c); err != nil {
+		return fmt.Errorf("run directory: %w", err)
+	}
+	r.record = r.describe()
+	if err := r.provenance(); err != nil {
+		return err
+	}
+	return results.WriteRun(c.Dir, r.record)
+}
+
+// describe fills what is known before the first request.
+func (r *run) describe() *results.Run {
+	c := r.c
+	label := "open loop"
+	if c.MaxInFlight > 0 {
+		label = fmt.Sprintf("capped at %d in flight", c.MaxInFlight)
+	}
+	if s := c.Selection.speed(); s != 1 {
+		label += fmt.Sprintf(", time compressed x%g", s)
+	}
+	for _, a := range []struct {
+		name string
+		law  Arrivals
+	}{{"arrivals", c.Selection.Arrivals}, {"session arrivals", c.Selection.SessionArrivals}} {
+		if a.law.Kind != "" {
+			label += fmt.Sprintf(", %s %s", a.name, a.law)
+		}
+	}
+	run := &results.Run{
+		Version: c.Version, Label: label, Labels: c.Labels, Pace: PaceSchedule, Speed: c.Selection.speed(), Seed: c.Selection.Seed,
+		Protocol: c.protocol().Name(), Models: c.Models, Flags: c.Flags, Planned: r.survey.Planned, Warnings: r.survey.Warnings(),
+		Host: results.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
+	}
+	for _, t := range r.targets {
+		run.URLs = append(run.URLs, t.name)
+	}
+	if c.TLS.Insecure {
+		run.Warnings = append(run.Warnings, "--insecure: the server's certificate was not checked")
+	}
+	return run
+}
+
+// do runs the schedule and writes what came of it.
+func (r *run) do(ctx context.Context) error {
+	q := r.prepare(ctx)
+	q.fill() // so that the request due at 0 is not late for being rendered
+	usage := measureClient()
+	begin := time.Now()
+	r.base.Store(&begin)
+	r.record.Started = begin.UTC().Format(time.RFC3339Nano)
+	stop := r.progress()
+	serr := dispatch(ctx, q, newTimerWaiter(begin), func(seq int, due time.Duration) { r.send(ctx, q.taken, seq, due) })
+	interrupted := ctx.Err() != nil
+	r.nextDue.Store(-1)
+	r.wait(interrupted)
+	stop()
+	q.stop()
+	client := usage()
+	for _, t := range r.targets {
+		t.client.Close()
+		client.ConnsOpened += t.client.Opened.Load()
+		client.ConnsReused += t.client.Reuses.Load()
+	}
+	rerr := r.recorder.close()
+	r.record.Ended = &results.Ended{
+		DurationNS: int64(r.last), Sent: r.sent.Load(), Unsent: r.survey.Planned.Requests - r.sent.Load(), Interrupted: interrupted,
+		Capped: r.capped.Load(), Overlaps: r.overlaps.Load(), RecordsLost: r.recorder.lost, Client: client,
+	}
+	if rerr != nil {
+		r.record.Ended.RecordError = rerr.Error()
+	}
+	werr := results.WriteRun(r.c.Dir, r.record)
+	if interrupted {
+		serr = nil // it says so in Ended
+	}
+	return errors.Join(serr, q.failed(ctx), rerr, werr)
+}
+
+// send acts on a request that is due.
+func (r *run) send(ctx context.Context, f *flight, seq int, due time.Duration) {
+	f.res.Due = trace.Some(due)
+	f.res.Eligible = f.res.Due
+	r.nextDue.Store(int64(due))
+	if f.unsent == "" {
+		r.hold(ctx, f)
+	}
+	r.flights.Add(1)
+	if f.unsent != "" {
+		f.res.Outcome, f.res.Cause = results.OutcomeUnsent, trace.Some(f.unsent)
+		f.res.URL = r.targets[seq%len(r.targets)].name
+		r.finish(f)
+		return
+	}
+	r.begins(f)
+	f.res.Dispatched = trace.Some(r.now())
+	r.sent.Add(1)
+	if late := int64(f.res.Dispatched.Value - f.res.Eligible.Value); late > r.worst.Load() {
+		r.worst.Store(late)
+	}
+	f.send(r.targets[seq%len(r.targets)])
+}
+
+// hold waits for a slot under the cap. It holds up what is due later too: they
+// would have to wait in the same line.
+func (r *run) hold(ctx context.Context, f *flight) {
+	if r.slots == nil {
+		return
+	}
+	select {
+	case r.slots <- struct{}{}:
+		return
+	default:
+	}
+	r.capped.Add(1)
+	f.res.HoldCause = trace.Some("max-in-flight")
+	select {
+	case r.slots <- struct{}{}:
+		f.res.Eligible = trace.Some(max(f.res.Due.Value, r.now()))
+	case <-ctx.Done():
+		f.unsent = "stopped while it waited for a place under --max-in-flight"
+	}
+}
+
+// begins counts sessions that overlap themselves.
+func (r *run) begins(f *flight) {
+	session, ok := f.res.Session.Get()
+	if !ok {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.inFlight[session] > 0 {
+		r.overlaps.Add(1)
+	}
+	r.inFlight[session]++
+}
+
+// ended takes the result of a flight whose exchange is over.
+func (r *run) ended(f *flight) {
+	if r.slots != nil {
+		<-r.slots
+	}
+	r.mu.Lock()
+	r.last = max(r.last, f.res.End.Value)
+	if session, ok := f.res.Session.Get(); ok {
+		if r.inFlight[session]--; r.inFlight[session] == 0 {
+			delete(r.inFlight, session)
+		}
+	}
+	r.mu.Unlock()
+	r.done.Add(1)
+	if f.res.Outcome != results.OutcomeOK && f.res.Outcome != results.OutcomeNotStreamed {
+		r.failed.Add(1)
+	}
+	r.finish(f)
+}
+
+func (r *run) finish(f *flight) {
+	r.recorder.add(&f.res)
+	r.flights.Done()
+}
+
+// wait lets requests in flight end, as long as the grace allows.
+func (r *run) wait(interrupted bool) {
+	grace := r.c.Grace
+	if grace == 0 && interrupted {
+		grace = DefaultGrace
+	}
+	if grace > 0 {
+		cut := time.AfterFunc(grace, func() {
+			for _, t := range r.targets {
+				t.client.Cut(fmt.Errorf("in flight when the run ended, after a grace of %v", grace))
+			}
+		})
+		defer cut.Stop()
+	}
+	r.flights.Wait()
+}
+
+// progress reports once a second until stop is called.
+func (r *run) progress() (stop func()) {
+	if r.c.Progress == nil {
+		return func() {}
+	}
+	quit, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				r.c.Progress(r.state())
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() { close(quit); <-over; r.c.Progress(r.state()) }
+}
+
+func (r *run) state() Progress {
+	sent, done := r.sent.Load(), r.done.Load()
+	return Progress{
+		Elapsed: r.now(), Planned: r.survey.Planned.Requests, Sent: sent, InFlight: sent - done, Done: done, Failed: r.failed.Load(),
+		NextDue: time.Duration(r.nextDue.Load()), Lateness: time.Duration(r.worst.Swap(0)),
+	}
+}
+
+// requestID names a request to the server: the trace row.
+func (r *run) requestID(id int64) string { return fmt.Sprintf("reprise-%d", id) }
+
+// A queue is the schedule of a run: flights rendered a little ahead of time.
+type queue struct {
+	flights chan *flight
+	taken   *flight
+	cancel  context.CancelFunc
+	ready   chan struct{} // closed when the first flights are there
+	err     error         // why the trace could not be read on; set before flights is closed
+}
+
+// prepare renders the selected rows in order, until ctx ends.
+func (r *run) prepare(ctx context.Context) *queue {
+	ctx, cancel := context.WithCancel(ctx)
+	q := &queue{flights: make(chan *flight, aheadRequests), cancel: cancel, ready: make(chan struct{})}
+	render := newRenderer(r.c, r.survey.turns)
+	go func() {
+		defer close(q.flights)
+		n := 0
+		q.err = r.c.each(ctx, func(b *trace.Batch, row int, due time.Duration) error {
+			f := r.flight(render, b, row, due)
+			if n++; n == aheadRequests/2 {
+				close(q.ready)
+			}
+			select {
+			case q.flights <- f:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+		if n < aheadRequests/2 {
+			close(q.ready)
+		}
+	}()
+	return q
+}
+
+// flight renders one row.
+func (r *run) flight(render *renderer, b *trace.Batch, i int, due time.Duration) *flight {
+	row := b.Row(i)
+	f := &flight{run: r, due: due, stream: r.c.streams(&row), choices: row.Choices.Or(1)}
+	f.res = results.Result{
+		ID: row.ID, Protocol: r.record.Protocol, Session: row.Session, Turn: row.Turn, Agent: row.Agent,
+		RecordedTTFT: row.RecordedTTFT, RecordedE2E: row.RecordedE2E,
+	}
+	if why := sendable(&row); why != "" {
+		f.unsent = why
+		return f
+	}
+	body, err := render.body(nil, &row, &f.res)
+	if err != nil {
+		f.unsent = err.Error()
+		return f
+	}
+	f.body = body
+	return f
+}
+
+// Next implements Schedule.
+func (q *queue) Next() (time.Duration, bool) {
+	f, ok := <-q.flights
+	if !ok {
+		return 0, false
+	}
+	q.taken = f
+	return f.due, true
+}
+
+// fill waits until the first flights are rendered.
+func (q *queue) fill() { <-q.ready }
+
+// stop ends the rendering and waits for it.
+func (q *queue) stop() {
+	q.cancel()
+	for range q.flights {
+	}
+}
+
+// failed returns why the trace was not read to its end, but for an interrupt.
+func (q *queue) failed(ctx context.Context) error {
+	if q.err == nil || ctx.Err() != nil || errors.Is(q.err, context.Canceled) {
+		return nil
+	}
+	return q.err
+}
+
+// pool keeps response readers, by whether they expect a stream.
+type pool struct {
+	protocol protocol.Protocol
+	pools    [2]sync.Pool
+}
+
+func (p *pool) of(stream bool) *sync.Pool {
+	if stream {
+		return &p.pools[1]
+	}
+	return &p.pools[0]
+}
+
+// Get returns a response reader.
+func (p *pool) Get(stream bool) *protocol.Response {
+	if r, ok := p.of(stream).Get().(*protocol.Response); ok {
+		return r
+	}
+	return protocol.NewResponse(p.protocol, stream, 0)
+}
+
+// Put gives it back.
+func (p *pool) Put(stream bool, r *protocol.Response) { p.of(stream).Put(r) }
+
+// provenance names the trace in run.json.
+func (r *run) provenance() error {
+	if r.c.source != nil {
+		return nil
+	}
+	in, history, err := identify(r.c.Trace)
+	if err != nil {
+		return err
+	}
+	r.record.Trace, r.record.History = &in, history
+	return nil
+}

@@ -1,0 +1,193 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+// A Survey is what one look at the selected rows shows before the run.
+type Survey struct {
+	Planned results.Planned
+	Clock   string
+
+	InputRows, OutputRows int64            // rows that know their tokens
+	Literal               int64            // rows with literal content
+	Sessions              int64            // distinct
+	Models                map[string]int64 // rows by recorded model; "" = none recorded
+	PeakRate              float64          // most requests due within one second (windows from the first due time)
+	ZeroOutput            int64            // rows that recorded 0 output tokens; they ask for 1
+	Unsendable            int64            // rows that cannot be sent
+	UnsendableWhy         string           // of the first of them
+	TooShort              int64            // rows with 0 input tokens; their prompt has 1
+	OpenHistory           int64            // delta turns whose conversation lacks the answers in between
+
+	// InFlight is the mean number of requests in flight that the recorded
+	// latencies imply (Little's law); unknown if fewer than all rows have one.
+	InFlight trace.Optional[float64]
+
+	turns map[string]int64 // rows with delta messages by session
+}
+
+// Look surveys the rows that c selects.
+func Look(ctx context.Context, c *Config) (*Survey, error) {
+	s := &Survey{Models: map[string]int64{}, turns: map[string]int64{}}
+	r, err := c.open()
+	if err != nil {
+		return nil, err
+	}
+	s.Clock = r.Meta().Clock
+	r.Close()
+	l := looker{Survey: s, sessions: map[string]struct{}{}}
+	if err := c.each(ctx, l.row); err != nil {
+		return nil, err
+	}
+	l.end()
+	if s.Planned.Requests == 0 {
+		return nil, trace.WithFix(fmt.Errorf("%s: no row is selected", c.Trace), "widen --from and --to")
+	}
+	if s.Unsendable == s.Planned.Requests {
+		return nil, fmt.Errorf("%s: no row can be sent: %s", c.Trace, s.UnsendableWhy)
+	}
+	return s, nil
+}
+
+type looker struct {
+	*Survey
+	sessions map[string]struct{}
+	any      bool
+	first    time.Duration
+	last     time.Duration
+	second   int64 // window being counted
+	inSecond int64
+	peak     int64
+	busy     time.Duration // sum of recorded latencies
+	latency  int64         // rows that have one
+}
+
+func (l *looker) row(b *trace.Batch, i int, due time.Duration) error {
+	l.Planned.Requests++
+	if !l.any {
+		l.any, l.first = true, due
+	}
+	l.last = due
+	if w := int64((due - l.first) / time.Second); w != l.second {
+		l.second, l.inSecond = w, 0
+	}
+	l.inSecond++
+	l.peak = max(l.peak, l.inSecond)
+	if n, ok := b.InputTokens.Get(i); ok {
+		l.InputRows++
+		l.Planned.InputTokens += n
+		if n == 0 {
+			l.TooShort++
+		}
+	}
+	if n, ok := b.OutputTokens.Get(i); ok {
+		l.OutputRows++
+		l.Planned.OutputTokens += n
+		if n == 0 {
+			l.ZeroOutput++
+		}
+	}
+	model, _ := b.Model.Get(i)
+	l.Models[model]++
+	if e2e, ok := b.RecordedE2ENS.Get(i); ok {
+		l.busy += time.Duration(e2e)
+		l.latency++
+	}
+	l.content(b, i)
+	return nil
+}
+
+func (l *looker) content(b *trace.Batch, i int) {
+	row := trace.Request{
+		InputTokens: trace.Optional[int64]{Known: !b.InputTokens.Null[i]}, NewInputTokens: trace.Optional[int64]{Known: !b.NewInputTokens.Null[i]},
+		Prompt: trace.Optional[string]{Known: !b.Prompt.Null[i]}, Messages: trace.Optional[string]{Known: !b.Messages.Null[i]}, Body: trace.Optional[string]{Known: !b.Body.Null[i]},
+	}
+	if why := sendable(&row); why != "" {
+		if l.Unsendable == 0 {
+			l.UnsendableWhy = fmt.Sprintf("id %d has %s", b.ID.Values[i], why)
+		}
+		l.Unsendable++
+	}
+	if row.Prompt.Known || row.Messages.Known || row.Body.Known {
+		l.Literal++
+	}
+	session, ok := b.SessionID.Get(i)
+	if !ok {
+		return
+	}
+	_, seen := l.sessions[session]
+	l.sessions[session] = struct{}{}
+	if mode, _ := b.MessagesMode.Get(i); mode == trace.MessagesDelta {
+		l.turns[session]++
+		if seen && !strings.Contains(b.Messages.Values[i], `"assistant"`) {
+			l.OpenHistory++
+		}
+	}
+}
+
+func (l *looker) end() {
+	l.Sessions = int64(len(l.sessions))
+	l.PeakRate = float64(l.peak)
+	l.Planned.DurationNS = int64(l.last - l.first)
+	if span := l.last - l.first; span > 0 && l.latency == l.Planned.Requests {
+		l.InFlight = trace.Some(l.busy.Seconds() / span.Seconds())
+	}
+}
+
+// Warnings are the doubts that a survey raises.
+func (s *Survey) Warnings() []string {
+	var out []string
+	add := func(n int64, format string, args ...any) {
+		if n > 0 {
+			out = append(out, fmt.Sprintf("%d of %d requests ", n, s.Planned.Requests)+fmt.Sprintf(format, args...))
+		}
+	}
+	add(s.Unsendable, "cannot be sent and are recorded as unsent: %s", s.UnsendableWhy)
+	add(s.ZeroOutput, "recorded 0 output tokens; they ask for 1")
+	add(s.TooShort, "recorded 0 input tokens; their prompt has 1")
+	add(s.OpenHistory, "continue a conversation whose recorded answers are not in the trace; their history has only the user's side")
+	if s.PeakRate > 0 && s.Planned.Requests-s.OutputRows-s.Unsendable > 0 {
+		add(s.Planned.Requests-s.OutputRows, "do not know their output length; the server decides it")
+	}
+	return out
+}
+
+// resolveModels maps every recorded model, so that no request fails in the run
+// for a name. served lists what the endpoint offers; nil if it does not say.
+func (c *Config) resolveModels(recorded map[string]int64, served []string) (map[string]string, error) {
+	out := map[string]string{}
+	var missing []string
+	for _, name := range slices.Sorted(maps.Keys(recorded)) {
+		to, ok := c.model(name)
+		switch {
+		case ok:
+			out[name] = to
+		case slices.Contains(served, name) && name != "":
+			out[name] = name
+		case len(served) == 1 && len(c.Models) == 0:
+			out[name] = served[0]
+		default:
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return out, nil
+	}
+	offers := "the endpoint does not list its models"
+	if len(served) > 0 {
+		offers = "the endpoint offers " + strings.Join(served, ", ")
+	}
+	if missing[0] == "" {
+		return nil, trace.WithFix(fmt.Errorf("no model to ask for: the trace records none for %d requests, and %s", recorded[""], offers), "name one with --model NAME")
+	}
+	return nil, trace.WithFix(fmt.Errorf("recorded model %q is mapped to nothing; %s", missing[0], offers), fmt.Sprintf("map it with --model %s=NAME, or name one model for all with --model NAME", missing[0]))
+}
