@@ -91,6 +91,8 @@ func (d *anthropic) Body(body []byte, _ time.Duration, a *ledger.Account) {
 		notObject(body, a)
 	case p.err != nil || string(p.kind) == "error":
 		a.Error(errorCause(body))
+	case !p.answer:
+		noAnswer(body, a)
 	default:
 		d.deltas[0].Finish = p.stop
 		a.Body(d.deltas, p.usage, !d.stream)
@@ -100,6 +102,7 @@ func (d *anthropic) Body(body []byte, _ time.Duration, a *ledger.Account) {
 // anthropicEvent is what an event or a body says beside its delta.
 type anthropicEvent struct {
 	object bool
+	answer bool   // it has content
 	kind   []byte // of the event
 	stop   []byte // stop_reason
 	err    []byte
@@ -136,6 +139,7 @@ func (d *anthropic) object(c *cursor, p *anthropicEvent) {
 			}
 		case "content":
 			for array := c.array(); array && c.element(); {
+				p.answer = true
 				if c.object() {
 					d.block(c, p)
 				}
@@ -150,7 +154,7 @@ func (d *anthropic) object(c *cursor, p *anthropicEvent) {
 		case "usage":
 			p.usage = d.readUsage(c)
 		case "stop_reason":
-			p.stop, _ = c.str()
+			p.stop, p.answer = c.str()
 		case "error":
 			if raw := c.raw(); !empty(raw) {
 				p.err = raw

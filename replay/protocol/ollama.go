@@ -6,7 +6,6 @@ import (
 
 	"reprise/replay/ledger"
 	"reprise/replay/sse"
-	"reprise/trace"
 )
 
 // Ollama is the native chat API of Ollama, /api/chat: lines of JSON, the last
@@ -84,6 +83,8 @@ func (d *ollama) Body(body []byte, _ time.Duration, a *ledger.Account) {
 		notObject(body, a)
 	case p.failed:
 		a.Error(errorCause(body))
+	case !p.known:
+		noAnswer(body, a)
 	default:
 		a.Body(d.deltas, p.usage, !d.stream)
 		d.done(&p, body, a)
@@ -126,49 +127,4 @@ func (d *ollama) parse(data []byte) (p ollamaLine, ok bool) {
 		}
 	}
 	return p, c.ended()
-}
-
-// Embeddings is OpenAI embeddings, /v1/embeddings: a prompt, and one body back.
-// Output limits do not apply.
-type Embeddings struct{}
-
-func (Embeddings) Name() string                  { return "embeddings" }
-func (Embeddings) Path() string                  { return "/v1/embeddings" }
-func (Embeddings) Auth() (header, prefix string) { return "Authorization", "Bearer " }
-func (Embeddings) Headers() []Header             { return nil }
-func (Embeddings) Lines() bool                   { return false }
-
-func (Embeddings) NewDecoder(bool) Decoder { return &embeddings{} }
-
-func (p Embeddings) AppendBody(dst []byte, r *Request) ([]byte, error) {
-	if err := r.check(p.Name(), false); err != nil {
-		return dst, err
-	}
-	return appendBody(dst, r, nil, func(dst []byte) []byte {
-		return appendPrompt(append(dst, `"input":`...), r.Prompt)
-	})
-}
-
-type embeddings struct{ openAI }
-
-// Event books a stream, which embeddings are not.
-func (d *embeddings) Event(e sse.Event, a *ledger.Account) {
-	if s, data, more := begin(e, a); more {
-		a.Malformed(s, data)
-	}
-}
-
-func (d *embeddings) Body(body []byte, _ time.Duration, a *ledger.Account) {
-	p, ok := d.parse(body)
-	switch {
-	case !ok || !p.object:
-		notObject(body, a)
-	case p.err != nil:
-		a.Error(errorCause(p.err))
-	case len(lookup(body, "data")) == 0:
-		a.Error("response has no embeddings: " + quoteStart(body))
-	default:
-		p.usage.Output = trace.Optional[int64]{} // some servers send 0
-		a.Answered(p.usage)
-	}
 }

@@ -1,12 +1,10 @@
 package protocol
 
 import (
-	"bytes"
 	"time"
 
 	"reprise/replay/ledger"
 	"reprise/replay/sse"
-	"reprise/trace"
 	"reprise/trace/results"
 )
 
@@ -38,32 +36,6 @@ func (d *openAI) Event(e sse.Event, a *ledger.Account) {
 	a.Chunk(s, d.deltas, p.usage)
 }
 
-// begin does what all protocols do with an event: it books the end marker and
-// named errors. more is false if nothing is left to read.
-func begin(e sse.Event, a *ledger.Account) (s ledger.Stamp, data []byte, more bool) {
-	s = ledger.Stamp{At: e.At, Event: e.Index, SharedRead: e.SharedRead}
-	data = bytes.TrimSpace(e.Data)
-	switch {
-	case len(data) == 0:
-		return s, nil, false
-	case string(data) == "[DONE]":
-		a.Done()
-		return s, nil, false
-	case a.Ended():
-		a.Note("events after the end marker")
-	}
-	if string(e.Name) == "error" {
-		a.Error(errorCause(data))
-		return s, nil, false
-	}
-	return s, data, true
-}
-
-// notObject books a body that is no JSON object.
-func notObject(body []byte, a *ledger.Account) {
-	a.Error("response is not a JSON object: " + quoteStart(bytes.TrimSpace(body)))
-}
-
 // Body books a whole response that came as one body.
 func (d *openAI) Body(body []byte, _ time.Duration, a *ledger.Account) {
 	p, ok := d.parse(body)
@@ -72,6 +44,9 @@ func (d *openAI) Body(body []byte, _ time.Duration, a *ledger.Account) {
 		return
 	}
 	d.common(&p, a)
+	if len(d.deltas) == 0 {
+		noAnswer(body, a)
+	}
 	a.Body(d.deltas, p.usage, !d.stream)
 }
 
@@ -91,32 +66,6 @@ type payload struct {
 	usage   ledger.Usage
 	err     []byte // an error object or text, or the whole payload if it is one
 	timings []byte // raw
-}
-
-// scratch is the memory of a decoder for one event.
-type scratch struct {
-	deltas []ledger.Delta
-	tools  []ledger.Tool
-	text   []byte // unescaped strings
-}
-
-func (d *scratch) clear() {
-	d.deltas, d.tools, d.text = d.deltas[:0], d.tools[:0], d.text[:0]
-}
-
-// str takes a string from c as text; nil for any other value. The text is
-// valid until the next event.
-func (d *scratch) str(c *cursor) []byte {
-	raw, ok := c.str()
-	if !ok {
-		return nil
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw
-	}
-	start := len(d.text)
-	d.text = appendUnescaped(d.text, raw)
-	return d.text[start:len(d.text):len(d.text)]
 }
 
 // parse reads one payload; ok is false if it is not one JSON text.
@@ -308,67 +257,4 @@ func (d *openAI) function(c *cursor, at int) {
 			c.skip()
 		}
 	}
-}
-
-// logprobs counts log-probability entries: content and refusal in chat,
-// tokens in completions.
-func logprobs(c *cursor) (n trace.Optional[int32]) {
-	if !c.object() {
-		return n
-	}
-	for key, ok := c.key(); ok; key, ok = c.key() {
-		switch string(key) {
-		case "content", "refusal", "tokens":
-			if l := c.length(); l.Known {
-				n = trace.Some(n.Value + l.Value)
-			}
-		default:
-			c.skip()
-		}
-	}
-	return n
-}
-
-// openAIUsage reads a usage object. total_tokens is ignored: some servers send
-// 0 there.
-func openAIUsage(c *cursor) (u ledger.Usage) {
-	if !c.object() {
-		return u
-	}
-	for key, ok := c.key(); ok; key, ok = c.key() {
-		switch string(key) {
-		case "prompt_tokens", "input_tokens":
-			u.Input = c.count()
-		case "completion_tokens", "output_tokens":
-			u.Output = c.count()
-		case "prompt_tokens_details", "input_tokens_details":
-			u.Cached = member(c, "cached_tokens")
-		case "completion_tokens_details", "output_tokens_details":
-			if n := member(c, "reasoning_tokens"); n.Known {
-				u.Reasoning = n
-			}
-		case "reasoning_tokens": // SGLang
-			if n := c.count(); n.Known && !u.Reasoning.Known {
-				u.Reasoning = n
-			}
-		default:
-			c.skip()
-		}
-	}
-	return u
-}
-
-// member returns one count of an object and skips the others.
-func member(c *cursor, name string) (n trace.Optional[int64]) {
-	if !c.object() {
-		return n
-	}
-	for key, ok := c.key(); ok; key, ok = c.key() {
-		if string(key) == name {
-			n = c.count()
-		} else {
-			c.skip()
-		}
-	}
-	return n
 }

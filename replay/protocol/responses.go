@@ -119,6 +119,8 @@ func (d *responses) Body(body []byte, _ time.Duration, a *ledger.Account) {
 		notObject(body, a)
 	case p.err != nil || string(p.status) == "failed":
 		a.Error(p.cause(body))
+	case len(p.status) == 0:
+		noAnswer(body, a)
 	default:
 		d.whole.Tools = d.tools
 		d.whole.Finish = p.finish()

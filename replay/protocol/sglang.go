@@ -86,6 +86,8 @@ func (d *sglang) Body(body []byte, _ time.Duration, a *ledger.Account) {
 		notObject(body, a)
 	case p.err != nil:
 		a.Error(errorCause(body))
+	case !p.known:
+		noAnswer(body, a)
 	default:
 		d.deltas = append(d.deltas, p.delta)
 		a.Body(d.deltas, p.usage, !d.stream)

@@ -91,6 +91,8 @@ func (d *tgi) Body(body []byte, _ time.Duration, a *ledger.Account) {
 		notObject(body, a)
 	case p.failed:
 		a.Error(errorCause(body))
+	case p.generated == nil:
+		noAnswer(body, a)
 	default:
 		p.delta.Content = p.generated
 		d.deltas = append(d.deltas, p.delta)

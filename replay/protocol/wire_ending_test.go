@@ -244,3 +244,26 @@ func TestBodyAsked(t *testing.T) {
 		t.Errorf("half a body: %s", s.Outcome)
 	}
 }
+
+// A body that is JSON, but no answer, is a failure in every protocol.
+func TestBodyWithoutAnswer(t *testing.T) {
+	for _, p := range All {
+		for _, body := range []string{"{}", "[]", `{"detail":"x"}`, `{"error":{"message":"boom"}}`, ""} {
+			for _, stream := range []bool{true, false} {
+				r := NewResponse(p, stream, 0)
+				r.Start(nil)
+				r.Head(200, "application/json")
+				if err := r.Feed([]byte(body), time.Second); err != nil {
+					t.Fatal(err)
+				}
+				s := r.Close(ledger.Ending{At: time.Second})
+				if s.Outcome != results.OutcomeFailed && s.Outcome != results.OutcomeTruncated || !s.Cause.Known {
+					t.Errorf("%s, stream %v: %q is %s, cause %v", p.Name(), stream, body, s.Outcome, s.Cause)
+				}
+				if body != "" && strings.Contains(body, "boom") && s.Cause.Value != "boom" {
+					t.Errorf("%s: %q has cause %q", p.Name(), body, s.Cause.Value)
+				}
+			}
+		}
+	}
+}
