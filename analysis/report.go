@@ -1,0 +1,170 @@
+package analysis
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// WriteText writes s for a person, in up to 120 columns without colour: the
+// verdict first.
+func WriteText(w io.Writer, s *Summary) error {
+	p := &printer{w: w}
+	s.head(p)
+	s.outcomes(p)
+	if s.Requests.Recorded > 0 {
+		s.table(p, "latency, ms", unitMS)
+		s.table(p, "tokens", unitTokens)
+		s.absences(p)
+		s.throughput(p)
+		s.account(p)
+	}
+	if len(s.Warnings) > 0 {
+		p.section("warnings")
+		for _, warning := range s.Warnings {
+			p.wrap("  - ", warning.Error(), 4)
+		}
+	}
+	if s.Requests.Recorded > 0 {
+		s.definitions(p)
+	}
+	return p.err
+}
+
+// head writes the verdict, and what was planned, sent and late.
+func (s *Summary) head(p *printer) {
+	v, q := &s.Verdict, &s.Requests
+	reasons := v.Reasons
+	if len(reasons) == 0 {
+		reasons = []string{fmt.Sprintf("p99 lateness %s ms, limit %s ms", decimals(*v.LatenessP99), decimals(v.Limit))}
+	}
+	p.wrap("", v.Result+": "+strings.Join(reasons, "; "), 2)
+	for _, remark := range v.Remarks {
+		p.wrap("  ", remark, 2)
+	}
+	p.wrap("  ", "not measured: "+strings.Join(v.NotMeasured, ", ")+" (no verdict on it)", 2)
+	p.line("")
+	p.pair("label", s.Label)
+	target := strings.Join(s.URLs, ", ") + ", " + s.Protocol
+	p.pair("target", target)
+	if s.Trace != nil {
+		p.pair("trace", fmt.Sprintf("%s (sha256 %.12s)", s.Trace.Name, s.Trace.SHA256))
+	}
+	p.pair("planned", fmt.Sprintf("%s requests in %v, %s input and %s output tokens",
+		grouped(s.Planned.Requests), time.Duration(s.Planned.DurationNS).Round(time.Millisecond), grouped(s.Planned.InputTokens), grouped(s.Planned.OutputTokens)))
+	sent := fmt.Sprintf("%s requests, %s recorded", grouped(q.Sent), grouped(q.Recorded))
+	if q.WarmUp > 0 {
+		sent += fmt.Sprintf(", %s of the warm-up, in none of the numbers", grouped(q.WarmUp))
+	}
+	if q.Unsent > 0 {
+		sent += fmt.Sprintf(", %s not sent", grouped(q.Unsent))
+	}
+	if q.Capped > 0 {
+		sent += fmt.Sprintf(", %s held by --max-in-flight", grouped(q.Capped))
+	}
+	p.pair("sent", sent)
+	if v.LatenessP99 != nil {
+		m := s.Metrics.Get("lateness")
+		p.pair("lateness", fmt.Sprintf("p50 %s ms, p99 %s ms, max %s ms (n %s); limit for p99 %s ms, the larger of %s ms and %s of the median TTFT",
+			cell(m.Stat("p50")), cell(m.Stat("p99")), cell(m.Stat("max")), grouped(m.N), decimals(v.Limit), plainNumber(v.LateLimit), percent(v.LateShare)))
+	}
+}
+
+func (s *Summary) outcomes(p *printer) {
+	var parts []string
+	for _, o := range s.Outcomes {
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", o.Outcome, grouped(o.Requests), percent(*o.Share)))
+	}
+	p.pair("outcomes", strings.Join(parts, ", "))
+	for _, c := range s.Causes.First {
+		p.pair("", fmt.Sprintf("%s x %s", grouped(c.N), c.Name))
+	}
+	if s.Causes.Rest > 0 {
+		p.pair("", fmt.Sprintf("%s x %s other causes", grouped(s.Causes.Rest), grouped(s.Causes.Names)))
+	}
+	p.pair("held", countsText(s.Holds))
+	p.pair("http status", countsText(s.HTTPStatuses))
+	p.pair("finish", topText(s.FinishReasons))
+	p.pair("notes", topText(s.Notes))
+}
+
+func topText(t Top) string {
+	text := countsText(t.First)
+	if t.Rest > 0 {
+		text += fmt.Sprintf(", %s others %s", grouped(t.Names), grouped(t.Rest))
+	}
+	return text
+}
+
+// table writes the metrics of one unit that have samples.
+func (s *Summary) table(p *printer, title, unit string) {
+	t := table.NewWriter()
+	t.SetStyle(plain)
+	header := table.Row{title, "n"}
+	configs := []table.ColumnConfig{{Number: 2, Align: text.AlignRight, AlignHeader: text.AlignRight}}
+	for i, name := range Stats {
+		header = append(header, strings.ReplaceAll(name, "_", "."))
+		configs = append(configs, table.ColumnConfig{Number: i + 3, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.AppendHeader(header)
+	t.SetColumnConfigs(configs)
+	for _, m := range s.Metrics {
+		if m.Unit != unit {
+			continue
+		}
+		row := table.Row{m.Name, grouped(m.N)}
+		for i := range Stats {
+			row = append(row, cell(m.stats[i]))
+		}
+		t.AppendRow(row)
+	}
+	t.SuppressTrailingSpaces()
+	p.line("")
+	p.line(t.Render())
+}
+
+// plain is a table without lines, borders and colour.
+var plain = table.Style{
+	Name:    "plain",
+	Box:     table.BoxStyle{PaddingRight: " ", MiddleHorizontal: "-"},
+	Format:  table.FormatOptions{},
+	Options: table.Options{SeparateHeader: true},
+}
+
+// absences says which requests a metric does not hold, and why.
+func (s *Summary) absences(p *printer) {
+	var order []string
+	names := map[string][]string{}
+	for _, m := range s.Metrics {
+		if len(m.Absent) == 0 || m.Name == "hold" && m.N > 0 || m.Name == "connect" && m.N > 0 {
+			continue
+		}
+		why := "absent for " + countsText(m.Absent)
+		if m.N == 0 {
+			why = "n/a (0 samples): " + countsText(m.Absent)
+		}
+		if names[why] == nil {
+			order = append(order, why)
+		}
+		names[why] = append(names[why], m.Name)
+	}
+	if order != nil {
+		p.line("")
+	}
+	for _, why := range order {
+		p.wrap("", strings.Join(names[why], ", ")+": "+why, 2)
+	}
+}
+
+// definitions writes what each metric is.
+func (s *Summary) definitions(p *printer) {
+	p.section("definitions")
+	p.wrap("  ", fmt.Sprintf("Tables hold the successful requests (ok, not_streamed) unless a line says otherwise. Quantiles are nearest-rank; those of tokens and chunks are at most %s above the sample, all others exact. std is over n - 1.", percent(HistogramError)), 2)
+	for _, m := range s.Metrics {
+		p.wrap(fmt.Sprintf("  %-17s", m.Name), fmt.Sprintf("%s; n counts %ss", m.Definition, m.Of), 19)
+	}
+}

@@ -1,0 +1,116 @@
+package analysis
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// throughput writes the rates, each with its window.
+func (s *Summary) throughput(p *printer) {
+	t := &s.Throughput
+	p.section("throughput")
+	if t.WindowMS != nil {
+		text := fmt.Sprintf("%s requests/s, %s input tokens/s, %s output tokens/s over %s, first sent to last end",
+			rateText(t.RequestsPerS), rateText(t.InputTokensPerS), rateText(t.OutputTokensPerS), spanText(t.WindowMS))
+		p.pair("whole", text)
+		if t.InputUncounted+t.OutputUncounted > 0 {
+			p.pair("", fmt.Sprintf("without the input of %s and the output of %s successful requests, whose count is unknown", grouped(t.InputUncounted), grouped(t.OutputUncounted)))
+		}
+		p.pair("steady", fmt.Sprintf("%s requests/s over %s, first to last sent", rateText(t.SteadyPerS), spanText(t.SteadyWindowMS)))
+		p.pair("drain", spanText(t.DrainMS)+", last sent to last end")
+	}
+	if t.ArrivalWindowMS != nil {
+		p.pair("arrivals", fmt.Sprintf("%s requests/s due over %s, first to last due", rateText(t.DuePerS), spanText(t.ArrivalWindowMS)))
+	}
+}
+
+func rateText(rate *float64) string {
+	if rate == nil {
+		return "n/a"
+	}
+	return decimals(*rate)
+}
+
+func spanText(ms *float64) string {
+	if ms == nil {
+		return "n/a"
+	}
+	return time.Duration(*ms * 1e6).Round(time.Millisecond).String()
+}
+
+// account writes the token accounts, the reads and the client.
+func (s *Summary) account(p *printer) {
+	t := &s.Tokens
+	p.section("accounts")
+	p.pair("input", comparisonText(&t.Input))
+	p.pair("output", comparisonText(&t.Output))
+	p.pair("cached", portionText(&t.Cached, "counted input tokens"))
+	p.pair("reasoning", portionText(&t.Reasoning, "output tokens"))
+	p.pair("counted by", countsText(t.OutputSources))
+	p.pair("chunks by", countsText(t.LedgerSources))
+	if d := &t.LedgerDifference; d.Requests > 0 {
+		text := fmt.Sprintf("%s of %s responses add up to their final usage", grouped(d.Requests-d.NotZero), grouped(d.Requests))
+		if d.NotZero > 0 {
+			text += fmt.Sprintf(", largest difference %+d tokens", *d.Largest)
+		}
+		p.pair("ledger", text)
+	}
+	if t.Chunks > 0 {
+		p.pair("reads", fmt.Sprintf("%s of %s chunks with tokens (%s) came with an earlier event in one read", grouped(t.SharedReads), grouped(t.Chunks), percent(*t.SharedShare)))
+	}
+	p.pair("recorded", s.recordedText())
+	p.pair("client", s.clientText())
+}
+
+func comparisonText(c *Comparison) string {
+	if c.Requests == 0 {
+		return "planned and counted are known together for no request"
+	}
+	text := fmt.Sprintf("%s planned, %s counted; exact in %s of %s requests (%s)",
+		grouped(c.Planned), grouped(c.Counted), grouped(c.Exact), grouped(c.Requests), percent(*c.ExactShare))
+	if c.Exact < c.Requests {
+		text += fmt.Sprintf(", short in %s (%s), long in %s, largest difference %+d", grouped(c.Short), percent(*c.ShortShare), grouped(c.Long), *c.Largest)
+	}
+	return text
+}
+
+func portionText(q *Portion, of string) string {
+	if q.Requests == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s of %s %s", grouped(q.Tokens), grouped(q.Of), of)
+	if q.Share != nil {
+		text += fmt.Sprintf(" (%s)", percent(*q.Share))
+	}
+	return text + fmt.Sprintf(", in %s requests that say so", grouped(q.Requests))
+}
+
+func (s *Summary) recordedText() string {
+	var parts []string
+	for _, c := range []struct {
+		name string
+		Paired
+	}{{"TTFT", s.Recorded.TTFT}, {"E2E", s.Recorded.E2E}} {
+		if c.Median != nil {
+			parts = append(parts, fmt.Sprintf("%s %s times the recorded one (median of %s pairs)", c.name, decimals(*c.Median), grouped(c.Requests)))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (s *Summary) clientText() string {
+	c := s.Client
+	if c == nil {
+		return ""
+	}
+	cpu := "CPU time not measured"
+	if c.CPUSeconds != nil {
+		cpu = decimals(*c.CPUSeconds) + " s CPU"
+		if s.run.Ended.DurationNS > 0 && s.run.Host.CPUs > 0 {
+			cpu += fmt.Sprintf(" (%s of %d CPUs)", percent(*c.CPUSeconds*1e9/float64(s.run.Ended.DurationNS)/float64(s.run.Host.CPUs)), s.run.Host.CPUs)
+		}
+	}
+	return fmt.Sprintf("%s, %d GC cycles with %v of pauses, %s connections opened, reused by %s requests",
+		cpu, c.GCCycles, time.Duration(c.GCPauseNS).Round(time.Microsecond), grouped(c.ConnsOpened), grouped(c.ConnsReused))
+}

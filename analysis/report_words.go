@@ -1,0 +1,124 @@
+package analysis
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"reprise/trace"
+)
+
+// reportWidth is what text is wrapped to, in columns.
+const reportWidth = 110
+
+// decimals writes a time in ms with the digits that a reader needs: whole
+// microseconds below 10 ms, whole milliseconds from a second on.
+func decimals(v float64) string {
+	switch size := math.Abs(v); {
+	case size < 10:
+		return strconv.FormatFloat(v, 'f', 3, 64)
+	case size < 100:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case size < 1000:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
+}
+
+// plainNumber writes v with the digits it has and without an exponent.
+func plainNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+// percent writes a share; only the whole is 100 %, and only none is 0 %.
+func percent(share float64) string {
+	v := 100 * share
+	digits := 1
+	if v < 10 {
+		digits = 2
+	}
+	text := strconv.FormatFloat(v, 'f', digits, 64)
+	text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	switch {
+	case text == "100" && share < 1:
+		text = "more than 99.9"
+	case text == "0" && share > 0, text == "" && share > 0:
+		text = "less than 0.01"
+	case text == "":
+		text = "0"
+	}
+	return text + " %"
+}
+
+// grouped writes n with a comma between groups of three digits.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
+func countsText(list []Count) string {
+	var parts []string
+	for _, c := range list {
+		parts = append(parts, c.Name+" "+grouped(c.N))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func cell(v trace.Optional[float64]) string {
+	if !v.Known {
+		return "n/a"
+	}
+	return decimals(v.Value)
+}
+
+// A printer writes lines of a name and a text, wrapped; it keeps the first
+// error.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(text string) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintln(p.w, text)
+	}
+}
+
+// nameWidth is the column in which the texts begin.
+const nameWidth = 13
+
+// pair writes name and text; a text of no words writes nothing.
+func (p *printer) pair(name, text string) {
+	if text != "" {
+		p.wrap(fmt.Sprintf("%-*s", nameWidth, name), text, nameWidth)
+	}
+}
+
+// wrap writes head and text, and goes on in the column indent.
+func (p *printer) wrap(head, text string, indent int) {
+	line, empty := head, true
+	for word := range strings.FieldsSeq(text) {
+		if !empty && len(line)+1+len(word) > reportWidth {
+			p.line(line)
+			line, empty = strings.Repeat(" ", indent), true
+		}
+		if !empty {
+			line += " "
+		}
+		line += word
+		empty = false
+	}
+	p.line(line)
+}
+
+func (p *printer) section(title string) {
+	p.line("")
+	p.line(title)
+}

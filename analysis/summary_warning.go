@@ -1,0 +1,72 @@
+package analysis
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Shares above which a summary warns.
+const (
+	ShortShare   = 0.01 // of responses shorter than planned
+	SharedShare  = 0.5  // of chunks read together with an earlier event
+	FailureShare = 0.5  // of requests that were not successful
+)
+
+func (s *Summary) warnings() Warnings {
+	w := Warnings{}
+	warn := func(format string, args ...any) { w = append(w, fmt.Errorf(format, args...)) }
+	for _, text := range s.run.Warnings {
+		w = append(w, errors.New(text))
+	}
+	q := &s.Requests
+	measured := q.Recorded - q.WarmUp
+	if failed := measured - q.Successful; q.Successful > 0 && float64(failed) > FailureShare*float64(measured) {
+		warn("the latency table rests on %s of %s requests: the others were not successful", grouped(q.Successful), grouped(measured))
+	}
+	s.tokenWarnings(warn)
+	if q.Overlaps > 0 {
+		warn("%s requests were sent while an earlier one of their session was in flight: no user would have", grouped(q.Overlaps))
+	}
+	s.quantileWarnings(warn)
+	return w
+}
+
+// quantileWarnings names the metrics whose upper quantiles rest on one sample,
+// each at the lowest such quantile.
+func (s *Summary) quantileWarnings(warn func(string, ...any)) {
+	for i := 1; i < len(quantiles); i++ {
+		q := quantiles[i].q
+		var thin []string
+		for _, m := range s.Metrics {
+			if restsOnOne(q, m.N) && (i == 1 || !restsOnOne(quantiles[i-1].q, m.N)) {
+				thin = append(thin, fmt.Sprintf("%s (%s)", m.Name, grouped(m.N)))
+			}
+		}
+		if thin == nil {
+			continue
+		}
+		above := " and above are"
+		if i == len(quantiles)-1 {
+			above = " is"
+		}
+		warn("%s%s the largest sample where there are fewer than %d, and rest on that one: %s", quantiles[i].name, above, 1000/(1000-q), strings.Join(thin, ", "))
+	}
+}
+
+func (s *Summary) tokenWarnings(warn func(string, ...any)) {
+	t := &s.Tokens
+	if out := &t.Output; out.ShortShare != nil && *out.ShortShare > ShortShare {
+		warn("%s of %s responses (%s) were shorter than planned; %s of %s tokens came: with --output-length exact a server is asked for min_tokens and ignore_eos",
+			grouped(out.Short), grouped(out.Requests), percent(*out.ShortShare), grouped(out.Counted), grouped(out.Planned))
+	}
+	if t.SharedShare != nil && *t.SharedShare > SharedShare {
+		warn("%s of the chunks were read together with an earlier one: something between server and client holds events back, so TTFT is too long and gaps are too short", percent(*t.SharedShare))
+	}
+	if d := &t.LedgerDifference; d.NotZero > 0 {
+		warn("the chunks of %s of %s responses do not add up to the final usage, by up to %d tokens", grouped(d.NotZero), grouped(d.Requests), *d.Largest)
+	}
+	if in := &t.Input; in.Exact < in.Requests {
+		warn("the server counted other input tokens than planned for %s of %s requests, by up to %+d", grouped(in.Requests-in.Exact), grouped(in.Requests), *in.Largest)
+	}
+}

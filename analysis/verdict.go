@@ -1,0 +1,143 @@
+package analysis
+
+import (
+	"fmt"
+	"time"
+
+	"reprise/trace/results"
+)
+
+// Results of a Verdict.
+const (
+	Valid    = "valid"
+	Degraded = "degraded"
+	Invalid  = "invalid"
+)
+
+// CodeInvalid is the exit code of a command whose run is not a valid
+// measurement.
+const CodeInvalid = 3
+
+// Defaults of Limits.
+const (
+	DefaultLateLimit = time.Millisecond
+	DefaultLateShare = 0.01
+)
+
+// invalidTimes is how many times over its limit the lateness makes a run
+// invalid.
+const invalidTimes = 10
+
+// Limits say how late the client may be: its p99 lateness may be up to the
+// larger of Lateness and Share of the median TTFT. A zero value is the default.
+type Limits struct {
+	Lateness time.Duration
+	Share    float64
+}
+
+// A Verdict is on the client: whether the run measured the server, and not
+// itself.
+type Verdict struct {
+	Result      string   `json:"result"`       // valid, degraded or invalid
+	Code        int      `json:"code"`         // exit code: 0, or CodeInvalid
+	Reasons     []string `json:"reasons"`      // why it is not valid
+	Remarks     []string `json:"remarks"`      // what else to know before reading on
+	NotMeasured []string `json:"not_measured"` // what no verdict is given on
+
+	LatenessP99 *float64 `json:"lateness_p99_ms"`   // null if nothing was dispatched
+	Limit       float64  `json:"lateness_limit_ms"` // degraded above, invalid above ten times as much
+	LateLimit   float64  `json:"late_limit_ms"`     // the parameters
+	LateShare   float64  `json:"late_share"`
+}
+
+// notMeasured is what this version has no measure for. It is said, so that
+// nobody takes it for good.
+var notMeasured = []string{"receive delay"}
+
+// Judge gives the verdict by other limits.
+func (s *Summary) Judge(l Limits) {
+	if l.Lateness == 0 {
+		l.Lateness = DefaultLateLimit
+	}
+	if l.Share == 0 {
+		l.Share = DefaultLateShare
+	}
+	v := Verdict{
+		Result: Valid, Reasons: []string{}, Remarks: s.remarks(), NotMeasured: notMeasured,
+		LateLimit: *milliseconds(l.Lateness), LateShare: l.Share,
+	}
+	v.late(s)
+	v.records(s)
+	if v.Result == Invalid {
+		v.Code = CodeInvalid
+	}
+	s.Verdict = v
+}
+
+// worsen sets the result, never to a better one.
+func (v *Verdict) worsen(result, format string, args ...any) {
+	if v.Result != Invalid {
+		v.Result = result
+	}
+	v.Reasons = append(v.Reasons, fmt.Sprintf(format, args...))
+}
+
+func (v *Verdict) late(s *Summary) {
+	v.Limit = v.LateLimit
+	whence := fmt.Sprintf("%s ms", plainNumber(v.LateLimit))
+	if ttft, ok := s.Metrics.Get("ttft").Stat("p50").Get(); ok && ttft*v.LateShare > v.Limit {
+		v.Limit = ttft * v.LateShare
+		whence = fmt.Sprintf("%s of the median TTFT", percent(v.LateShare))
+	}
+	p99, ok := s.Metrics.Get("lateness").Stat("p99").Get()
+	if !ok {
+		return
+	}
+	v.LatenessP99 = &p99
+	switch {
+	case p99 > invalidTimes*v.Limit:
+		v.worsen(Invalid, "p99 lateness %s ms is above %d times the limit of %s ms (%s): the client was late, and measured itself", decimals(p99), invalidTimes, decimals(v.Limit), whence)
+	case p99 > v.Limit:
+		v.worsen(Degraded, "p99 lateness %s ms is above the limit of %s ms (%s)", decimals(p99), decimals(v.Limit), whence)
+	}
+}
+
+func (v *Verdict) records(s *Summary) {
+	q := &s.Requests
+	switch {
+	case q.Recorded == 0:
+		v.worsen(Invalid, "no request was recorded")
+	case q.Recorded == q.WarmUp:
+		v.worsen(Invalid, "only the warm-up was recorded")
+	case q.Successful == 0:
+		v.worsen(Invalid, "no request was successful")
+	}
+	if q.RecordsLost > 0 {
+		why := ""
+		if s.run.Ended != nil && s.run.Ended.RecordError != "" {
+			why = ": " + s.run.Ended.RecordError
+		}
+		v.worsen(Invalid, "%s records of sent requests were lost%s", grouped(q.RecordsLost), why)
+	}
+	switch {
+	case q.Killed:
+		v.worsen(Degraded, "the run was killed or still goes on: %s of %s planned requests are recorded, and those in flight, the slow ones first of all, are missing", grouped(q.Recorded), grouped(s.Planned.Requests))
+	case q.Unsent > 0 && !q.Interrupted:
+		v.worsen(Invalid, "%s of %s planned requests were not sent", grouped(q.Unsent), grouped(s.Planned.Requests))
+	}
+}
+
+func (s *Summary) remarks() []string {
+	remarks := []string{}
+	q := &s.Requests
+	if q.Interrupted {
+		remarks = append(remarks, fmt.Sprintf("interrupted: %s of %s planned requests were not sent", grouped(q.Unsent), grouped(s.Planned.Requests)))
+	}
+	switch {
+	case q.Recovered && q.Killed:
+		remarks = append(remarks, "read from the parts of the results; up to one second of finished requests is missing")
+	case q.Recovered:
+		remarks = append(remarks, "read from the parts of the results, since "+results.RequestsFile+" was not written")
+	}
+	return remarks
+}
