@@ -39,8 +39,11 @@ func WriteText(w io.Writer, s *Summary) error {
 func (s *Summary) head(p *printer) {
 	v, q := &s.Verdict, &s.Requests
 	reasons := v.Reasons
-	if len(reasons) == 0 {
+	if len(reasons) == 0 && v.LatenessP99 != nil {
 		reasons = []string{fmt.Sprintf("p99 lateness %s ms, limit %s ms", decimals(*v.LatenessP99), decimals(v.Limit))}
+	}
+	if len(reasons) == 0 {
+		reasons = []string{"no lateness is recorded"}
 	}
 	p.wrap("", v.Result+": "+strings.Join(reasons, "; "), 2)
 	for _, remark := range v.Remarks {
@@ -70,7 +73,7 @@ func (s *Summary) head(p *printer) {
 	if v.LatenessP99 != nil {
 		m := s.Metrics.Get("lateness")
 		p.pair("lateness", fmt.Sprintf("p50 %s ms, p99 %s ms, max %s ms (n %s); limit for p99 %s ms, the larger of %s ms and %s of the median TTFT",
-			cell(m.Stat("p50")), cell(m.Stat("p99")), cell(m.Stat("max")), grouped(m.N), decimals(v.Limit), plainNumber(v.LateLimit), percent(v.LateShare)))
+			m.cell(m.Stat("p50")), m.cell(m.Stat("p99")), m.cell(m.Stat("max")), grouped(m.N), decimals(v.Limit), plainNumber(v.LateLimit), percent(v.LateShare)))
 	}
 }
 
@@ -100,7 +103,7 @@ func topText(t Top) string {
 	return text
 }
 
-// table writes the metrics of one unit that have samples.
+// table writes the metrics of one unit.
 func (s *Summary) table(p *printer, title, unit string) {
 	t := table.NewWriter()
 	t.SetStyle(plain)
@@ -117,8 +120,8 @@ func (s *Summary) table(p *printer, title, unit string) {
 			continue
 		}
 		row := table.Row{m.Name, grouped(m.N)}
-		for i := range Stats {
-			row = append(row, cell(m.stats[i]))
+		for _, v := range m.stats {
+			row = append(row, m.cell(v))
 		}
 		t.AppendRow(row)
 	}
@@ -130,7 +133,7 @@ func (s *Summary) table(p *printer, title, unit string) {
 // plain is a table without lines, borders and colour.
 var plain = table.Style{
 	Name:    "plain",
-	Box:     table.BoxStyle{PaddingRight: " ", MiddleHorizontal: "-"},
+	Box:     table.BoxStyle{PaddingRight: "  ", MiddleHorizontal: "-"},
 	Format:  table.FormatOptions{},
 	Options: table.Options{SeparateHeader: true},
 }
@@ -143,7 +146,11 @@ func (s *Summary) absences(p *printer) {
 		if len(m.Absent) == 0 || m.Name == "hold" && m.N > 0 || m.Name == "connect" && m.N > 0 {
 			continue
 		}
-		why := "absent for " + countsText(m.Absent)
+		var requests int64
+		for _, c := range m.Absent {
+			requests += c.N
+		}
+		why := fmt.Sprintf("absent in %s requests: %s", grouped(requests), countsText(m.Absent))
 		if m.N == 0 {
 			why = "n/a (0 samples): " + countsText(m.Absent)
 		}

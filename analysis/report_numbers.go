@@ -83,7 +83,7 @@ func portionText(q *Portion, of string) string {
 	if q.Share != nil {
 		text += fmt.Sprintf(" (%s)", percent(*q.Share))
 	}
-	return text + fmt.Sprintf(", in %s requests that say so", grouped(q.Requests))
+	return text + fmt.Sprintf("; %s requests say so", grouped(q.Requests))
 }
 
 func (s *Summary) recordedText() string {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"reprise/trace"
 )
@@ -71,9 +72,13 @@ func countsText(list []Count) string {
 	return strings.Join(parts, ", ")
 }
 
-func cell(v trace.Optional[float64]) string {
-	if !v.Known {
+// cell writes a stat; whole tokens without decimals.
+func (m *Metric) cell(v trace.Optional[float64]) string {
+	switch {
+	case !v.Known:
 		return "n/a"
+	case m.Unit == unitTokens && v.Value == math.Trunc(v.Value):
+		return grouped(int64(v.Value))
 	}
 	return decimals(v.Value)
 }
@@ -101,11 +106,15 @@ func (p *printer) pair(name, text string) {
 	}
 }
 
+// glue keeps a number and its unit on one line.
+var glue = strings.NewReplacer(" %", "\x00%", " ms", "\x00ms", "n - 1", "n\x00-\x001")
+
 // wrap writes head and text, and goes on in the column indent.
 func (p *printer) wrap(head, text string, indent int) {
 	line, empty := head, true
-	for word := range strings.FieldsSeq(text) {
-		if !empty && len(line)+1+len(word) > reportWidth {
+	for word := range strings.FieldsSeq(glue.Replace(text)) {
+		word = strings.ReplaceAll(word, "\x00", " ")
+		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > reportWidth {
 			p.line(line)
 			line, empty = strings.Repeat(" ", indent), true
 		}

@@ -64,7 +64,7 @@ func (s *Summary) tokenWarnings(warn func(string, ...any)) {
 		warn("%s of the chunks were read together with an earlier one: something between server and client holds events back, so TTFT is too long and gaps are too short", percent(*t.SharedShare))
 	}
 	if d := &t.LedgerDifference; d.NotZero > 0 {
-		warn("the chunks of %s of %s responses do not add up to the final usage, by up to %d tokens", grouped(d.NotZero), grouped(d.Requests), *d.Largest)
+		warn("the chunks of %s of %s responses do not add up to the final usage, by up to %+d tokens", grouped(d.NotZero), grouped(d.Requests), *d.Largest)
 	}
 	if in := &t.Input; in.Exact < in.Requests {
 		warn("the server counted other input tokens than planned for %s of %s requests, by up to %+d", grouped(in.Requests-in.Exact), grouped(in.Requests), *in.Largest)

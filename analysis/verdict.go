@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"reprise/trace/results"
@@ -86,7 +87,7 @@ func (v *Verdict) late(s *Summary) {
 	v.Limit = v.LateLimit
 	whence := fmt.Sprintf("%s ms", plainNumber(v.LateLimit))
 	if ttft, ok := s.Metrics.Get("ttft").Stat("p50").Get(); ok && ttft*v.LateShare > v.Limit {
-		v.Limit = ttft * v.LateShare
+		v.Limit = math.Round(ttft*v.LateShare*1e6) / 1e6
 		whence = fmt.Sprintf("%s of the median TTFT", percent(v.LateShare))
 	}
 	p99, ok := s.Metrics.Get("lateness").Stat("p99").Get()
