@@ -3,5 +3,4 @@ package main
 import "github.com/urfave/cli/v3"
 
 func replayCommand() *cli.Command { return &cli.Command{Name: "replay"} }
-func reportCommand() *cli.Command { return &cli.Command{Name: "report"} }
 func mockCommand() *cli.Command   { return &cli.Command{Name: "mock"} }

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"reprise/analysis"
+	"reprise/trace/results"
+)
+
+const reportHelp = `Prints the verdict on the client (valid, degraded or invalid), lateness,
+outcomes, the latency table, throughput, token accounts and warnings.
+Latencies hold the successful requests; failures are counted by cause. E2E and
+TTFT run from sent, response time from due. A run that was killed is read from
+its parts, and the report says so. Exit code 3: not a valid measurement.
+
+Example:
+   reprise report run/
+   reprise report --csv run/ > run.csv`
+
+func reportCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "report",
+		Usage:       "say what a run measured, and whether it measured the server",
+		ArgsUsage:   "RUN/",
+		Description: reportHelp,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "json", Usage: "print one JSON object, as in " + results.SummaryFile},
+			&cli.BoolFlag{Name: "csv", Usage: "print one header and one row per metric"},
+			&cli.DurationFlag{Name: "late-limit", Value: analysis.DefaultLateLimit, Usage: "p99 lateness above the larger of this and --late-share is degraded, above ten times as much invalid"},
+			&cli.StringFlag{Name: "late-share", Value: strconv.FormatFloat(100*analysis.DefaultLateShare, 'f', -1, 64) + "%", Usage: "share of the median TTFT that p99 lateness may reach"},
+		},
+		Action: runReport,
+	}
+}
+
+func runReport(ctx context.Context, c *cli.Command) error {
+	dir, err := oneArg(c, "run directory")
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") && c.Bool("csv") {
+		return misuse("choose one", "--json and --csv exclude each other")
+	}
+	limits, err := lateLimits(c)
+	if err != nil {
+		return err
+	}
+	run, err := results.OpenRun(dir)
+	if err != nil {
+		return err
+	}
+	s, err := analysis.Summarize(ctx, run)
+	if err != nil {
+		return err
+	}
+	s.Judge(limits)
+	w := c.Root().Writer
+	switch {
+	case c.Bool("json"):
+		err = writeJSON(w, s)
+	case c.Bool("csv"):
+		err = analysis.WriteCSV(w, s)
+	default:
+		err = analysis.WriteText(w, s)
+	}
+	if err != nil {
+		return err
+	}
+	return judged(s)
+}
+
+// judged turns an invalid verdict into exit code 3.
+func judged(s *analysis.Summary) error {
+	if s.Verdict.Code == 0 {
+		return nil
+	}
+	return verdict{s.Verdict.Code, errors.New("not a valid measurement: " + strings.Join(s.Verdict.Reasons, "; "))}
+}
+
+// lateLimits reads --late-limit and --late-share.
+func lateLimits(c *cli.Command) (analysis.Limits, error) {
+	l := analysis.Limits{Lateness: c.Duration("late-limit")}
+	if l.Lateness <= 0 {
+		return l, misuse("give a time such as 1ms", "--late-limit %v: must be above 0", l.Lateness)
+	}
+	share, err := parseShare(c.String("late-share"))
+	if err != nil || !(share > 0) || math.IsInf(share, 0) {
+		return l, misuse("give a share such as 1% or 0.01", "--late-share %q: not a share above 0", c.String("late-share"))
+	}
+	l.Share = share
+	return l, nil
+}
+
+// parseShare reads a share: 10% or 0.1.
+func parseShare(text string) (float64, error) {
+	number, isPercent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a share", text)
+	}
+	if isPercent {
+		v /= 100
+	}
+	return v, nil
+}
