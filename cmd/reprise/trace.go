@@ -225,4 +225,3 @@ func table(w io.Writer, pairs iter.Seq2[string, string]) error {
 	}
 	return tw.Flush()
 }
-

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"reprise/analysis"
+	"reprise/trace/results"
+)
+
+// conclude writes the summary and prints the report; also of a run that was
+// interrupted.
+func conclude(ctx context.Context, c *cli.Command, dir string, run *results.Run) error {
+	opened, err := results.OpenRun(dir)
+	if err != nil {
+		return err
+	}
+	summary, err := analysis.Summarize(context.WithoutCancel(ctx), opened)
+	if err != nil {
+		return err
+	}
+	if err := analysis.WriteSummary(dir, summary); err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		err = writeJSON(c.Root().Writer, summary)
+	} else {
+		err = analysis.WriteText(c.Root().Writer, summary)
+	}
+	switch {
+	case err != nil:
+		return err
+	case run.Ended.Interrupted:
+		return errInterrupted
+	case summary.Verdict.Code != 0:
+		return verdict{summary.Verdict.Code, fmt.Errorf("not a valid measurement: %s", strings.Join(summary.Verdict.Reasons, "; "))}
+	}
+	return nil
+}
+

@@ -1,0 +1,428 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"reprise/replay"
+	"reprise/replay/protocol"
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+func replayCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "replay",
+		Usage:     "send a trace to an endpoint on its fixed schedule, open loop",
+		ArgsUsage: "TRACE",
+		Description: `Every request is sent at its recorded time, whatever became of the earlier
+ones; how late this client was is in every record and leads the report. Literal
+content is sent verbatim; lengths and block ids become text of exact length
+whose prefixes repeat as the trace says. Keys are read from the environment.
+
+Exit code 3: done, but the client was too late for a valid measurement.
+
+Example:
+   reprise mock --listen 127.0.0.1:8000 &
+   reprise replay prod.parquet --url http://127.0.0.1:8000 --to 30s -o run/`,
+		Flags: slices.Concat(selectionFlags(), targetFlags(), limitFlags(), []cli.Flag{
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "run directory to write"},
+			&cli.BoolFlag{Name: "force", Usage: "replace a run that is in the output directory"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "print the plan and send nothing"},
+			&cli.BoolFlag{Name: "json", Usage: "print the plan or the summary as one JSON object"},
+			&cli.StringFlag{Name: "progress", Value: "auto", Usage: "auto (on a terminal), plain or none: a line a second on standard error"},
+			&cli.StringSliceFlag{Name: "label", Usage: "KEY=VALUE into run.json, such as hardware or server version (repeatable)"},
+		}),
+		Action: runReplay,
+	}
+}
+
+func selectionFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "pace", Value: replay.PaceSchedule, Usage: "schedule: every request at its time, open loop"},
+		&cli.FloatFlag{Name: "speed", Value: 1, Usage: "time compression: 2 = twice as fast; changes nothing else"},
+		&cli.DurationFlag{Name: "from", Usage: "leave out requests recorded before this time (start in); due times begin there"},
+		&cli.DurationFlag{Name: "to", Usage: "leave out requests recorded at or after this time (end out)"},
+		&cli.StringFlag{Name: "limit", Usage: "at most this many requests, such as 500 or 2k"},
+		&cli.StringFlag{Name: "arrivals", Usage: "replace all times: constant:R, poisson:R, gamma:R,cv=C or at-once (R in requests/s)"},
+		&cli.StringFlag{Name: "session-arrivals", Usage: "place session starts where each session has its own clock: constant:R, poisson:R, gamma:R,cv=C or at-once (R in sessions/s)"},
+		&cli.Uint64Flag{Name: "seed", Usage: "of prompt text and arrival laws"},
+	}
+}
+
+func targetFlags() []cli.Flag {
+	var names []string
+	for _, p := range protocol.All {
+		names = append(names, p.Name())
+	}
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: "url", Usage: "endpoint, such as http://staging:8000 (repeatable; requests go to them in turn)"},
+		&cli.StringFlag{Name: "protocol", Value: replay.DefaultProtocol, Usage: strings.Join(names, ", ")},
+		&cli.StringSliceFlag{Name: "model", Usage: "NAME for all requests, or OLD=NEW for those that recorded OLD (repeatable; default: the one model served)"},
+		&cli.StringSliceFlag{Name: "header", Aliases: []string{"H"}, Usage: "'Name: value' to send (repeatable, never split at commas); its value is not stored"},
+		&cli.StringFlag{Name: "extra-body", Usage: "JSON object whose members are set in every request body"},
+		&cli.StringFlag{Name: "api-key-env", Usage: "name of the environment variable that holds the API key"},
+		&cli.StringFlag{Name: "stream", Value: "on", Usage: "on, off or recorded: whether to ask for streams; without one there is no TTFT"},
+		&cli.StringFlag{Name: "output-length", Value: replay.DefaultOutput, Usage: "exact (min_tokens, ignore_eos), cap (max_tokens) or free: how many tokens to ask for"},
+		&cli.StringFlag{Name: "ca-file", Usage: "PEM file with certificate authorities to trust beside the system's"},
+		&cli.BoolFlag{Name: "insecure", Usage: "do not check the server's certificate"},
+	}
+}
+
+func limitFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "max-in-flight", Usage: "cap on requests in flight; waits are counted and the run is labelled capped (default: none)"},
+		&cli.DurationFlag{Name: "timeout", Value: replay.DefaultTimeout, Usage: "longest a request may take from sent; 0 = no limit"},
+		&cli.DurationFlag{Name: "idle-timeout", Usage: "longest wait for a byte of an answer (default: no limit)"},
+		&cli.DurationFlag{Name: "token-timeout", Usage: "longest wait for a token (default: no limit)"},
+		&cli.DurationFlag{Name: "grace", Usage: "how long requests in flight may go on after sending has stopped (default: their own limits; 30s after an interrupt)"},
+	}
+}
+
+func runReplay(ctx context.Context, c *cli.Command) error {
+	path, err := oneArg(c, "trace")
+	if err != nil {
+		return err
+	}
+	config, err := replayConfig(c)
+	if err != nil {
+		return err
+	}
+	if config.Trace, err = onDisk(c, path); err != nil {
+		return err
+	}
+	if config.Trace != path {
+		defer os.Remove(config.Trace)
+	}
+	if c.Bool("dry-run") {
+		survey, err := replay.Look(ctx, config)
+		if err != nil {
+			return err
+		}
+		return printPlan(c, config, survey)
+	}
+	if len(config.URLs) == 0 {
+		return misuse("name one with --url, such as --url http://localhost:8000; try it on the built-in server: reprise mock", "no target to replay against")
+	}
+	if err := prepareDir(c); err != nil {
+		return err
+	}
+	config.Dir = c.String("output")
+	run, err := replay.Run(ctx, *config)
+	if run == nil || run.Ended == nil {
+		return errors.Join(err, dropEmptyDir(config.Dir))
+	}
+	return errors.Join(err, conclude(ctx, c, config.Dir, run))
+}
+
+func replayConfig(c *cli.Command) (*replay.Config, error) {
+	bad := func(flag string, err error) error {
+		return misused{fmt.Errorf("--%s: %w", flag, err), trace.Fix(err)}
+	}
+	config := &replay.Config{
+		URLs: c.StringSlice("url"), Output: c.String("output-length"), MaxInFlight: c.Int("max-in-flight"),
+		BytesTimeout: c.Duration("idle-timeout"), TokenTimeout: c.Duration("token-timeout"), Timeout: c.Duration("timeout"), Grace: c.Duration("grace"),
+		TLS: replay.TLS{CAFile: c.String("ca-file"), Insecure: c.Bool("insecure")}, Version: version, Flags: publicFlags(c),
+		Selection: replay.Selection{Speed: c.Float("speed"), From: c.Duration("from"), To: c.Duration("to"), Seed: c.Uint64("seed")},
+	}
+	if config.Timeout == 0 {
+		config.Timeout = -1
+	}
+	if config.Selection.Speed <= 0 {
+		return nil, bad("speed", fmt.Errorf("%v: must be above 0", config.Selection.Speed))
+	}
+	if pace := c.String("pace"); pace != replay.PaceSchedule {
+		return nil, misuse("the only pacing is schedule", "--pace %q is not known", pace)
+	}
+	var err error
+	if config.Protocol, err = protocol.ByName(c.String("protocol")); err != nil {
+		return nil, bad("protocol", err)
+	}
+	if text := c.String("limit"); text != "" {
+		if config.Selection.Limit, err = parseCount(text); err != nil {
+			return nil, bad("limit", err)
+		}
+	}
+	for flag, law := range map[string]*replay.Arrivals{"arrivals": &config.Selection.Arrivals, "session-arrivals": &config.Selection.SessionArrivals} {
+		if text := c.String(flag); text != "" {
+			if *law, err = replay.ParseArrivals(text); err != nil {
+				return nil, bad(flag, err)
+			}
+		}
+	}
+	switch s := c.String("stream"); s {
+	case "on":
+	case "off", "recorded":
+		config.Stream = replay.StreamMode(s)
+	default:
+		return nil, misuse("use on, off or recorded", "--stream %q", s)
+	}
+	if err := contentFlags(c, config); err != nil {
+		return nil, err
+	}
+	config.Progress = progressTo(c)
+	return config, nil
+}
+
+// contentFlags reads models, headers, key, extra body and labels.
+func contentFlags(c *cli.Command, config *replay.Config) error {
+	for _, text := range c.StringSlice("model") {
+		from, to, mapped := strings.Cut(text, "=")
+		switch {
+		case mapped && to != "":
+			if config.Models == nil {
+				config.Models = map[string]string{}
+			}
+			config.Models[from] = to
+		case mapped || text == "":
+			return misuse("write NAME or OLD=NEW", "--model %q", text)
+		case config.Model != "":
+			return misuse("map them apart: --model OLD=NEW", "--model names two models for all requests: %s and %s", config.Model, text)
+		default:
+			config.Model = text
+		}
+	}
+	for _, text := range c.StringSlice("header") {
+		name, value, ok := strings.Cut(text, ":")
+		if !ok {
+			return misuse("write it as 'Name: value'", "--header %q has no colon", firstWord(text))
+		}
+		config.Headers = append(config.Headers, protocol.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
+	}
+	if text := c.String("extra-body"); text != "" {
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(text), &members); err != nil {
+			return misuse(`write it like '{"temperature": 0}'`, "--extra-body is no JSON object: %v", err)
+		}
+		config.ExtraBody = [][]byte{[]byte(text)}
+	}
+	if name := c.String("api-key-env"); name != "" {
+		if config.APIKey = strings.TrimSpace(os.Getenv(name)); config.APIKey == "" {
+			return misuse("export it in the shell that starts reprise", "--api-key-env %s: the variable is not set", name)
+		}
+	}
+	for _, text := range c.StringSlice("label") {
+		k, v, ok := strings.Cut(text, "=")
+		if !ok || k == "" {
+			return misuse("write it as KEY=VALUE", "--label %q", text)
+		}
+		if config.Labels == nil {
+			config.Labels = map[string]string{}
+		}
+		config.Labels[k] = v
+	}
+	return nil
+}
+
+func firstWord(s string) string {
+	word, _, _ := strings.Cut(s, " ")
+	return word
+}
+
+// publicFlags are the flags as given, for run.json. Values of headers and of
+// extra bodies stay out: they may be secrets.
+func publicFlags(c *cli.Command) map[string]string {
+	out := map[string]string{}
+	for _, name := range c.FlagNames() {
+		switch name {
+		case "header", "H":
+			var names []string
+			for _, h := range c.StringSlice("header") {
+				n, _, _ := strings.Cut(h, ":")
+				names = append(names, strings.TrimSpace(n))
+			}
+			out["header"] = strings.Join(names, ", ")
+		case "extra-body":
+			var members map[string]json.RawMessage
+			if json.Unmarshal([]byte(c.String(name)), &members) == nil {
+				out[name] = strings.Join(slices.Sorted(maps.Keys(members)), ", ")
+			}
+		case "o", "output", "force", "json", "progress", "url", "label":
+		default:
+			out[name] = fmt.Sprint(c.Value(name))
+		}
+	}
+	return out
+}
+
+// parseCount reads a whole number such as 500, 2k or 1.5M.
+func parseCount(s string) (int64, error) {
+	text, unit := s, 1.0
+	for suffix, n := range map[string]float64{"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9} {
+		if rest, ok := strings.CutSuffix(s, suffix); ok {
+			text, unit = rest, n
+		}
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if n := v * unit; err != nil || !(n >= 1) || n > 1<<53 || n != float64(int64(n)) {
+		return 0, trace.WithFix(fmt.Errorf("%q is no whole number above 0", s), "use a count such as 500, 2k or 1M")
+	}
+	return int64(v * unit), nil
+}
+
+// onDisk returns a path for the trace; standard input is copied to a file,
+// since it is read more than once.
+func onDisk(c *cli.Command, path string) (string, error) {
+	if path != "-" {
+		return path, nil
+	}
+	f, err := os.CreateTemp("", "reprise-stdin-*.parquet")
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if _, err := io.Copy(f, c.Root().Reader); err != nil {
+		os.Remove(f.Name())
+		return "", fmt.Errorf("standard input: %w", err)
+	}
+	return f.Name(), nil
+}
+
+// prepareDir makes the run directory. One that holds a run is refused without
+// --force, one that holds anything else always.
+func prepareDir(c *cli.Command) error {
+	dir := c.String("output")
+	if dir == "" {
+		return misuse("name one with -o, such as -o run/", "no run directory to write")
+	}
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return os.MkdirAll(dir, 0o755)
+	case err != nil:
+		return err
+	case len(entries) == 0:
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(dir, results.RunFile)); err != nil {
+		return trace.WithFix(fmt.Errorf("%s: not empty, and not a run directory", dir), "name another directory")
+	}
+	if !c.Bool("force") {
+		return trace.WithFix(fmt.Errorf("%s: holds a run already", dir), "name another directory, or replace it with --force")
+	}
+	return errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755))
+}
+
+// dropEmptyDir takes away the directory of a run that did not begin.
+func dropEmptyDir(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, results.RunFile)); err == nil {
+		return nil
+	}
+	os.Remove(filepath.Join(dir, "parts"))
+	os.Remove(dir) // only if it is empty
+	return nil
+}
+
+// progressTo prints a line a second where somebody looks.
+func progressTo(c *cli.Command) func(replay.Progress) {
+	w := c.Root().ErrWriter
+	switch c.String("progress") {
+	case "none":
+		return nil
+	case "plain":
+	default:
+		f, ok := w.(*os.File)
+		if !ok {
+			return nil
+		}
+		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+			return nil
+		}
+	}
+	return func(p replay.Progress) {
+		next := "all sent"
+		if p.NextDue >= 0 && p.Sent < p.Planned {
+			next = "next due " + p.NextDue.Round(10*time.Millisecond).String()
+		}
+		fmt.Fprintf(w, "%8s  sent %d of %d, in flight %d, done %d, failed %d, latest %v, %s\n",
+			p.Elapsed.Round(time.Second), p.Sent, p.Planned, p.InFlight, p.Done, p.Failed, p.Lateness.Round(10*time.Microsecond), next)
+	}
+}
+
+// plan is what --dry-run prints.
+type plan struct {
+	Requests     int64            `json:"requests"`
+	InputTokens  int64            `json:"input_tokens"`
+	OutputTokens int64            `json:"output_tokens"`
+	DurationNS   int64            `json:"duration_ns"`  // first to last due
+	MeanRate     *float64         `json:"mean_rate_hz"` // null for one instant
+	PeakRate     float64          `json:"peak_rate_hz"` // most due within one second
+	InFlight     *float64         `json:"in_flight"`    // mean, from recorded latencies; null if they are not recorded
+	Sessions     int64            `json:"sessions"`     //
+	Literal      int64            `json:"literal"`      // requests with literal content
+	Models       map[string]int64 `json:"models"`       // requests by recorded model
+	Warnings     []string         `json:"warnings"`     //
+	Clock        string           `json:"clock"`        //
+}
+
+func printPlan(c *cli.Command, config *replay.Config, s *replay.Survey) error {
+	p := plan{
+		Requests: s.Planned.Requests, InputTokens: s.Planned.InputTokens, OutputTokens: s.Planned.OutputTokens, DurationNS: s.Planned.DurationNS,
+		PeakRate: s.PeakRate, Sessions: s.Sessions, Literal: s.Literal, Models: s.Models, Warnings: s.Warnings(), Clock: s.Clock,
+	}
+	if s.Planned.DurationNS > 0 {
+		rate := float64(p.Requests-1) / (float64(p.DurationNS) / 1e9)
+		p.MeanRate = &rate
+	}
+	if v, ok := s.InFlight.Get(); ok {
+		p.InFlight = &v
+	}
+	if c.Bool("json") {
+		return writeJSON(c.Root().Writer, p)
+	}
+	return table(c.Root().Writer, func(y func(string, string) bool) {
+		rate := "all at one instant"
+		if p.MeanRate != nil {
+			rate = fmt.Sprintf("%.4g requests/s on average, %.4g in the busiest second", *p.MeanRate, p.PeakRate)
+		}
+		inFlight := "not known: the trace has no recorded latencies"
+		if p.InFlight != nil {
+			inFlight = fmt.Sprintf("%.3g on average, if the endpoint is as fast as the recorded one", *p.InFlight)
+		}
+		_ = y("requests", group3(p.Requests)) &&
+			y("duration", time.Duration(p.DurationNS).String()+" from first to last due") &&
+			y("rate", rate) &&
+			y("input tokens", fmt.Sprintf("%s in %s requests that know them", group3(p.InputTokens), group3(s.InputRows))) &&
+			y("output tokens", fmt.Sprintf("%s in %s requests that know them", group3(p.OutputTokens), group3(s.OutputRows))) &&
+			y("in flight", inFlight) &&
+			y("models", modelText(s.Models, config)) &&
+			y("literal content", rowsText(p.Literal, p.Requests))
+		for _, warning := range p.Warnings {
+			if !y("warning", warning) {
+				return
+			}
+		}
+	})
+}
+
+func modelText(models map[string]int64, config *replay.Config) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(models)) {
+		shown := name
+		if name == "" {
+			shown = "(none recorded)"
+		}
+		to := "the one model served"
+		if config.Model != "" {
+			to = config.Model
+		}
+		if m, ok := config.Models[name]; ok {
+			to = m
+		}
+		parts = append(parts, fmt.Sprintf("%s -> %s: %s", shown, to, group3(models[name])))
+	}
+	return strings.Join(parts, "; ")
+}
