@@ -129,6 +129,31 @@ func TestDegenerateRuns(t *testing.T) {
 	}
 }
 
+// TestCausesAreHarmless: what a server writes does not reach the terminal as
+// control characters.
+func TestCausesAreHarmless(t *testing.T) {
+	bad := sent(0, 0, 0, 0, 10, results.OutcomeFailed)
+	bad.Cause.Known, bad.Cause.Value = true, "HTTP 500: \x1b[31mred\n\nover two lines\x07"
+	var text bytes.Buffer
+	if err := WriteText(&text, summarize(t, baseRun(), []results.Result{bad})); err != nil {
+		t.Fatal(err)
+	}
+	if want := "1 x failed: HTTP 500: ?[31mred over two lines?\n"; !strings.Contains(text.String(), want) {
+		t.Errorf("want %q in\n%s", want, &text)
+	}
+}
+
+// TestPercent: only the whole is 100 %, only none is 0 %.
+func TestPercent(t *testing.T) {
+	for share, want := range map[float64]string{
+		0: "0 %", 1: "100 %", 0.5: "50 %", 0.4285: "42.9 %", 0.01: "1 %", 0.001: "0.1 %", 0.99999: "more than 99.9 %", 0.000001: "less than 0.01 %", 5: "500 %",
+	} {
+		if got := percent(share); got != want {
+			t.Errorf("percent(%v) = %q, want %q", share, got, want)
+		}
+	}
+}
+
 // TestHistogramLog reads two logs back and merges them: the counts are those of
 // both runs, whichever way they are read.
 func TestHistogramLog(t *testing.T) {

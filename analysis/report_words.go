@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"reprise/trace"
@@ -43,10 +44,8 @@ func percent(share float64) string {
 	switch {
 	case text == "100" && share < 1:
 		text = "more than 99.9"
-	case text == "0" && share > 0, text == "" && share > 0:
+	case text == "0" && share > 0:
 		text = "less than 0.01"
-	case text == "":
-		text = "0"
 	}
 	return text + " %"
 }
@@ -109,11 +108,23 @@ func (p *printer) pair(name, text string) {
 // glue keeps a number and its unit on one line.
 var glue = strings.NewReplacer(" %", "\x00%", " ms", "\x00ms", "n - 1", "n\x00-\x001")
 
+// printable undoes glue, and keeps control characters that a server put into a
+// cause or a note away from the terminal.
+func printable(r rune) rune {
+	switch {
+	case r == 0:
+		return ' '
+	case !unicode.IsPrint(r):
+		return '?'
+	}
+	return r
+}
+
 // wrap writes head and text, and goes on in the column indent.
 func (p *printer) wrap(head, text string, indent int) {
 	line, empty := head, true
 	for word := range strings.FieldsSeq(glue.Replace(text)) {
-		word = strings.ReplaceAll(word, "\x00", " ")
+		word = strings.Map(printable, word)
 		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > reportWidth {
 			p.line(line)
 			line, empty = strings.Repeat(" ", indent), true

@@ -255,6 +255,20 @@ func TestTailIsApart(t *testing.T) {
 	}
 }
 
+func BenchmarkCollect(b *testing.B) {
+	r := sent(0, 0, 0, 0, 3000, results.OutcomeOK)
+	for e := range int32(200) {
+		r.Ledger = append(r.Ledger, chunk(e, float64(e)*12, 1, results.KindContent, false))
+	}
+	r.OutputTokens = tokens(200)
+	b.ReportAllocs()
+	c := newCollection()
+	for b.Loop() {
+		c.add(&r)
+	}
+	b.ReportMetric(float64(b.N)*200/b.Elapsed().Seconds(), "chunks/s")
+}
+
 // TestNamesDiffer: one request with 10 gaps of 10 ms and one with 1000 of 20 ms:
 // the mean ITL is 19.9 ms, the mean TPOT 15 ms.
 func TestNamesDiffer(t *testing.T) {

@@ -60,6 +60,11 @@ func (s *Summary) tokenWarnings(warn func(string, ...any)) {
 		warn("%s of %s responses (%s) were shorter than planned; %s of %s tokens came: with --output-length exact a server is asked for min_tokens and ignore_eos",
 			grouped(out.Short), grouped(out.Requests), percent(*out.ShortShare), grouped(out.Counted), grouped(out.Planned))
 	}
+	for _, absent := range s.Metrics.Get("itl").Absent {
+		if absent.Name == whyUnknown {
+			warn("the tokens per chunk of %s of %s successful responses are not known, so they have chunk gaps but no ITL: a chunk is not taken for a token", grouped(absent.N), grouped(s.Requests.Successful))
+		}
+	}
 	if t.SharedShare != nil && *t.SharedShare > SharedShare {
 		warn("%s of the chunks were read together with an earlier one: something between server and client holds events back, so TTFT is too long and gaps are too short", percent(*t.SharedShare))
 	}

@@ -106,6 +106,7 @@ func TestWarnings(t *testing.T) {
 		{"sse-proxy-buffer", []results.Result{buffered}, "98.4 % of the chunks were read together"},
 		{"met-small-n", lateRun(50, 0)[:40], "p99 and above are the largest sample where there are fewer than 100, and rest on that one: lateness (40), ttft (40)"},
 		{"p99.9", lateRun(50, 0), "p99.9 is the largest sample where there are fewer than 1000, and rest"},
+		{"tokens unknown", rows(), "the tokens per chunk of 1 of 4 successful responses are not known"},
 		{"ledger", rows(), "1 of 2 responses do not add up to the final usage, by up to -1 tokens"},
 		{"input", rows(), "other input tokens than planned for 1 of 3 requests, by up to -10"},
 	} {
