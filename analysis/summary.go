@@ -54,7 +54,6 @@ type Summary struct {
 	Warnings Warnings `json:"warnings"`
 
 	run        results.Run
-	recovered  bool
 	histograms map[string]*hdrhistogram.Histogram
 }
 
@@ -145,7 +144,7 @@ func (c *collection) summary(run *results.Opened) *Summary {
 		HTTPStatuses: c.statuses.list(), Notes: c.notes.top(topNames), Holds: c.holds.list(),
 		Throughput: c.throughput(), Tokens: c.tokens,
 		Recorded: Recorded{c.ttft.paired(), c.e2e.paired()},
-		run:      r, recovered: run.Recovered, histograms: map[string]*hdrhistogram.Histogram{},
+		run:      r, histograms: map[string]*hdrhistogram.Histogram{},
 	}
 	s.Requests.end(run)
 	if r.Ended != nil {
