@@ -61,6 +61,11 @@ type Config struct {
 	Dial     func(ctx context.Context, url string) (net.Conn, error) // nil = the network
 	Progress func(Progress)                                          // called about every second; nil = none
 
+	NoProbe bool // do not ask the endpoint before the run; running usage is then asked for, and no template overhead is known
+
+	runningUsage bool // ask for usage on every event
+	overhead     int  // tokens that the endpoint's template adds to a prompt
+
 	source func() rowReader // instead of Trace
 	sink   sink             // instead of the files of Dir
 }

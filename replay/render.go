@@ -57,6 +57,7 @@ func sendable(row *trace.Request) string {
 // body appends the request body for row and fills in what res says of the plan.
 func (r *renderer) body(dst []byte, row *trace.Request, res *results.Result) ([]byte, error) {
 	req := protocol.Request{Stream: r.c.streams(row), Extra: r.c.ExtraBody, Choices: row.Choices.Or(0)}
+	req.ContinuousUsage = req.Stream && r.c.runningUsage
 	req.Model, _ = r.c.model(row.Model.Or(""))
 	if req.Model != "" {
 		res.Model = trace.Some(req.Model)
@@ -111,7 +112,7 @@ func (r *renderer) outputLength(req *protocol.Request, row *trace.Request, res *
 func (r *renderer) prompt(row *trace.Request) []byte {
 	return r.text.AppendPrompt(nil, tokens.Plan{
 		Tokens: int(row.InputTokens.Value), Blocks: row.Blocks, BlockTokens: int(row.BlockTokens.Or(0)),
-		Fill: fillOf(row),
+		Overhead: r.c.overhead, Fill: fillOf(row),
 	})
 }
 

@@ -83,7 +83,7 @@ func (r *run) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.targets = append(r.targets, &target{name: publicURL(u), head: head, client: transport.NewClient(dial, r.now)})
+		r.targets = append(r.targets, &target{name: publicURL(u), head: head, client: transport.NewClient(dial, r.now), dial: dial})
 	}
 	served, err := c.served(ctx, r.survey.Models)
 	if err != nil {
@@ -98,14 +98,27 @@ func (r *run) open(ctx context.Context) error {
 	if c.MaxInFlight > 0 {
 		r.slots = make(chan struct{}, c.MaxInFlight)
 	}
-	if r.recorder, err = newRecorder(c); err != nil {
-		return fmt.Errorf("run directory: %w", err)
-	}
 	r.record = r.describe()
 	if err := r.provenance(); err != nil {
 		return err
 	}
-	return results.WriteRun(c.Dir, r.record)
+	c.runningUsage = c.Stream != StreamOff
+	if !c.NoProbe {
+		p, err := r.probe(ctx, r.targets[0])
+		if err != nil {
+			return err
+		}
+		if err := r.apply(p); err != nil {
+			return err
+		}
+	}
+	if err := results.WriteRun(c.Dir, r.record); err != nil {
+		return fmt.Errorf("run directory: %w", err)
+	}
+	if r.recorder, err = newRecorder(c); err != nil {
+		return fmt.Errorf("run directory: %w", err)
+	}
+	return nil
 }
 
 // describe fills what is known before the first request.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,13 @@ func exact() mock.Config {
 
 // replayTo runs c against a mock in memory and returns what was recorded.
 func replayTo(t *testing.T, ctx context.Context, server *mock.Server, c Config) (map[int64]results.Result, *results.Run, error) {
+	t.Helper()
+	c.NoProbe = true
+	return replayProbed(t, ctx, server, c)
+}
+
+// replayProbed is replayTo with the small requests before the run.
+func replayProbed(t *testing.T, ctx context.Context, server *mock.Server, c Config) (map[int64]results.Result, *results.Run, error) {
 	t.Helper()
 	l := pipe.Listen()
 	serverCtx, stop := context.WithCancel(context.Background())
@@ -276,6 +284,51 @@ func TestLimitsEndARequest(t *testing.T) {
 				}
 				if r := got[0]; r.Outcome != results.OutcomeTimeout || r.End.Value != c.end || r.Cause.Value != c.cause {
 					t.Errorf("outcome %s at %v: %s", r.Outcome, r.End.Value, r.Cause.Value)
+				}
+			})
+		})
+	}
+}
+
+func TestProbeLearnsTheEndpoint(t *testing.T) {
+	rows := traceOf(trace.ClockTrace, at(0, 100, 5), at(10, 200, 1), at(20, 9, 2))
+	for name, c := range map[string]struct {
+		change   func(*mock.Config)
+		template int64
+		running  bool
+		exact    []bool // by id: planned = counted input
+		fails    string
+	}{
+		"plain":            {func(*mock.Config) {}, 0, true, []bool{true, true, true}, ""},
+		"template":         {func(m *mock.Config) { m.TemplatePrefix, m.TemplateSuffix = 7, 5 }, 12, true, []bool{true, true, false}, ""},
+		"no running usage": {func(m *mock.Config) { m.Usage = mock.UsageFinal }, 0, false, []bool{true, true, true}, ""},
+		"refuses":          {func(m *mock.Config) { m.Refuse = []string{"ignore_eos"} }, 0, false, nil, "--output-length exact"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := exact()
+				c.change(&m)
+				got, run, err := replayProbed(t, t.Context(), mock.New(m), Config{source: rows})
+				if c.fails != "" {
+					if err == nil || !strings.Contains(err.Error(), c.fails) || trace.Fix(err) == "" {
+						t.Errorf("error %v, want %q and a way out", err, c.fails)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if run.Probe == nil || run.Probe.TemplateTokens == nil || *run.Probe.TemplateTokens != c.template || run.Probe.RunningUsage != c.running {
+					t.Errorf("probe %+v", run.Probe)
+				}
+				for id, exact := range c.exact {
+					r := got[int64(id)]
+					if (r.PlannedInputTokens == r.CountedInputTokens) != exact {
+						t.Errorf("id %d: planned %v, counted %v", id, r.PlannedInputTokens, r.CountedInputTokens)
+					}
+					if r.Sent.Value != r.Due.Value {
+						t.Errorf("id %d: due %v, sent %v", id, r.Due.Value, r.Sent.Value)
+					}
 				}
 			})
 		})

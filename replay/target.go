@@ -22,6 +22,7 @@ import (
 type target struct {
 	name   string // URL without user and password, as results name it
 	client *transport.Client
+	dial   func(ctx context.Context) (net.Conn, error)
 	head   []byte // request line and headers up to the request's own
 }
 

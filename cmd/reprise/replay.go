@@ -77,6 +77,7 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: "api-key-env", Usage: "name of the environment variable that holds the API key"},
 		&cli.StringFlag{Name: "stream", Value: "on", Usage: "on, off or recorded: whether to ask for streams; without one there is no TTFT"},
 		&cli.StringFlag{Name: "output-length", Value: replay.DefaultOutput, Usage: "exact (min_tokens, ignore_eos), cap (max_tokens) or free: how many tokens to ask for"},
+		&cli.BoolFlag{Name: "probe", Value: true, Usage: "ask the endpoint with a few small requests first: fields it takes, tokens its template adds"},
 		&cli.StringFlag{Name: "ca-file", Usage: "PEM file with certificate authorities to trust beside the system's"},
 		&cli.BoolFlag{Name: "insecure", Usage: "do not check the server's certificate"},
 	}
@@ -173,6 +174,7 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 	if err := contentFlags(c, config); err != nil {
 		return nil, err
 	}
+	config.NoProbe = !c.Bool("probe")
 	config.Progress = progressTo(c)
 	return config, nil
 }

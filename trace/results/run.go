@@ -50,6 +50,7 @@ type Run struct {
 	Models   map[string]string `json:"models,omitempty"`   // recorded to sent; "" = recorded without a model
 	Flags    map[string]string `json:"flags,omitempty"`    // as given, secrets replaced by their length
 	Planned  Planned           `json:"planned"`            //
+	Probe    *Probe            `json:"probe,omitempty"`    // what was asked before the run
 	Ended    *Ended            `json:"ended,omitempty"`    // absent in a run that was killed
 	Warnings []string          `json:"warnings,omitempty"` // doubts about what was measured
 	Host     Host              `json:"host"`
@@ -61,6 +62,15 @@ type Planned struct {
 	InputTokens  int64 `json:"input_tokens"`  // sum where known
 	OutputTokens int64 `json:"output_tokens"` // likewise
 	DurationNS   int64 `json:"duration_ns"`   // first to last due
+}
+
+// A Probe is what a few small requests before the run found out.
+type Probe struct {
+	Requests       int    `json:"requests"`
+	RunningUsage   bool   `json:"running_usage"`   // the server sends usage on every event
+	ExactFields    bool   `json:"exact_fields"`    // it accepts min_tokens and ignore_eos
+	TemplateTokens *int64 `json:"template_tokens"` // that its chat template adds to a prompt; null if not known
+	ShortestExact  *int64 `json:"shortest_exact"`  // tokens of the shortest prompt that can be exact
 }
 
 // Ended is how the run ended.
