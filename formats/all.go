@@ -1,6 +1,9 @@
 package formats
 
-import "reprise/formats/mooncake"
+import (
+	"reprise/formats/mooncake"
+	"reprise/formats/weka"
+)
 
 // All are the known formats, in the order that help prints them.
 var All = []Format{
@@ -12,6 +15,14 @@ var All = []Format{
 			return &mooncake.Importer{BlockTokens: o.BlockTokens, TimeUnit: unit, InputLengths: o.InputLengths}, err
 		},
 		NewExporter: func() Exporter { return mooncake.Exporter{} },
+	},
+	{
+		Name: "weka", Doc: "WEKA / AgentX sessions of coding agents: JSON objects, JSONL or Parquet rows",
+		Detect: weka.Detect,
+		NewImporter: func(o Options) (Importer, error) {
+			return &weka.Importer{BlockTokens: o.BlockTokens, NestedTime: o.NestedTime, KeepPairs: o.KeepPairs, GapCap: o.GapCap}, nil
+		},
+		NewExporter: func() Exporter { return weka.Exporter{} },
 	},
 }
 

@@ -37,13 +37,14 @@ type Format struct {
 // Options are the import flags of all formats; the zero value is the default of
 // each.
 type Options struct {
-	BlockTokens   int    // tokens per prefix block; 0 = found from the file (mooncake)
-	NestedTime    string // "", "relative" or "absolute": basis of sub-agent times (weka)
-	SessionColumn string // "" = by rule (baseten)
-	KeepPairs     bool   // do not merge duplicate n/s pairs (weka)
-	TimeUnit      string // "", "s", "ms", "us", "ns": of source times, where the format has one by default (mooncake)
-	InputLengths  string // "", "cumulative" or "incremental": input_length of later turns (mooncake)
-	SingleTurn    bool   // only the first turn of each conversation (sharegpt)
+	BlockTokens   int           // tokens per prefix block; 0 = found from the file (mooncake), or 64 where a session does not say (weka)
+	NestedTime    string        // "", "relative" or "absolute": basis of sub-agent times (weka)
+	SessionColumn string        // "" = by rule (baseten)
+	KeepPairs     bool          // do not merge duplicate n/s pairs (weka)
+	GapCap        time.Duration // idle time within a session is cut to this; 0 = never (weka)
+	TimeUnit      string        // "", "s", "ms", "us", "ns": of source times, where the format has one by default (mooncake)
+	InputLengths  string        // "", "cumulative" or "incremental": input_length of later turns (mooncake)
+	SingleTurn    bool          // only the first turn of each conversation (sharegpt)
 }
 
 // An Exporter writes a canonical trace in a foreign format.
