@@ -44,8 +44,8 @@ func (v *votes) add(o votes) {
 // vote looks at the sub-agents of a session. What is broken has no say; it is
 // reported when it is imported.
 func (o *object) vote(v *votes) {
-	if !bytes.Contains(o.raw, []byte("subagent")) {
-		return
+	if bytes.Count(o.raw, []byte("requests")) < 2 {
+		return // no entry holds requests of its own; most sessions end here
 	}
 	_, entries, err := o.fields()
 	if err != nil {
