@@ -66,8 +66,9 @@ type Config struct {
 	runningUsage bool // ask for usage on every event
 	overhead     int  // tokens that the endpoint's template adds to a prompt
 
-	source func() rowReader // instead of Trace
-	sink   sink             // instead of the files of Dir
+	portable bool             // wait with package time, as in a synctest bubble
+	source   func() rowReader // instead of Trace
+	sink     sink             // instead of the files of Dir
 }
 
 // A StreamMode says whether streams are asked for.

@@ -162,7 +162,9 @@ func (r *run) do(ctx context.Context) error {
 	r.base.Store(&begin)
 	r.record.Started = begin.UTC().Format(time.RFC3339Nano)
 	stop := r.progress()
-	serr := dispatch(ctx, q, newTimerWaiter(begin), func(seq int, due time.Duration) { r.send(ctx, q.taken, seq, due) })
+	wait, release := r.waiter(begin)
+	serr := dispatch(ctx, q, wait, func(seq int, due time.Duration) { r.send(ctx, q.taken, seq, due) })
+	release()
 	interrupted := ctx.Err() != nil
 	r.nextDue.Store(-1)
 	r.wait(interrupted)
@@ -187,6 +189,13 @@ func (r *run) do(ctx context.Context) error {
 		serr = nil // it says so in Ended
 	}
 	return errors.Join(serr, q.failed(ctx), rerr, werr)
+}
+
+func (r *run) waiter(begin time.Time) (waiter, func()) {
+	if r.c.portable {
+		return newTimerWaiter(begin), func() {}
+	}
+	return newWaiter(begin)
 }
 
 // send acts on a request that is due.

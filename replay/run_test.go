@@ -81,6 +81,7 @@ func replayProbed(t *testing.T, ctx context.Context, server *mock.Server, c Conf
 	c.Dial = func(ctx context.Context, _ string) (net.Conn, error) { return l.Dial(ctx) }
 	c.URLs = []string{"http://mock"}
 	c.Dir = t.TempDir()
+	c.portable = true
 	kept := &memory{}
 	c.sink = kept
 	run, err := Run(ctx, c)
