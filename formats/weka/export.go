@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"reprise/formats/jsonx"
+	"reprise/formats/sessions"
 	"reprise/trace"
 )
 
@@ -26,24 +27,12 @@ type Exporter struct{}
 // sessions that overlap, on one clock for all, are sorted first.
 func (Exporter) Export(ctx context.Context, meta trace.Meta, rows iter.Seq2[trace.Request, error], w io.Writer) (lost []string, err error) {
 	e := &export{out: bufio.NewWriterSize(w, 1<<16), ours: meta.Format == "weka", lost: map[string]int64{}}
-	add := func(r *trace.Request) error {
+	err = sessions.Each(meta.Clock, rows, func(r *trace.Request) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		return e.add(r)
-	}
-	if meta.Clock == trace.ClockTrace {
-		err = bySession(rows, add)
-	} else {
-		for r, rerr := range rows {
-			if err = rerr; err == nil {
-				err = add(&r)
-			}
-			if err != nil {
-				break
-			}
-		}
-	}
+	})
 	if err == nil {
 		err = e.end()
 	}
@@ -60,43 +49,6 @@ func (Exporter) Export(ctx context.Context, meta trace.Meta, rows iter.Seq2[trac
 		lost = append(lost, fmt.Sprintf("start times of %d sessions: each begins at 0 on its own clock", e.sessions))
 	}
 	return lost, e.out.Flush()
-}
-
-// bySession brings the rows of each session together, in the order in which
-// sessions begin.
-func bySession(rows iter.Seq2[trace.Request, error], add func(*trace.Request) error) error {
-	s := &trace.Sorter{}
-	defer s.Close()
-	ordinals := map[string]int64{}
-	b := trace.NewBatch()
-	n := int64(0)
-	for r, err := range rows {
-		if err != nil {
-			return err
-		}
-		n++
-		ordinal := n
-		if id, ok := r.Session.Get(); ok {
-			if ordinals[id] == 0 {
-				ordinals[id] = n
-			}
-			ordinal = ordinals[id]
-		}
-		b.Reset()
-		b.Append(&r)
-		if err := s.Add(b, 0, trace.Key{Major: ordinal}); err != nil {
-			return err
-		}
-	}
-	return s.Sorted(func(b *trace.Batch) error {
-		for i := range b.Len() {
-			r := b.Row(i)
-			if err := add(&r); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 type export struct {

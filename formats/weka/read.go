@@ -1,14 +1,11 @@
 package weka
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -47,115 +44,9 @@ func each(ctx context.Context, f *source.Source, fn func(object) error) error {
 	if h.Container == "parquet" {
 		return parquetRows(ctx, f, h, visit)
 	}
-	byLine, err := textLines(f, visit)
-	if err != nil || byLine {
-		return err
-	}
-	return jsonValues(f, visit)
-}
-
-// textLines reads an object per line; done is false if the text is laid out in
-// another way. What begins like no JSON at all is one bad row.
-func textLines(f *source.Source, visit func(object) error) (done bool, err error) {
-	r, err := f.Open()
-	if err != nil {
-		return false, err
-	}
-	defer r.Close()
-	lines := source.NewLines(r)
-	first := true
-	for {
-		line, n, err := lines.Next()
-		if err == io.EOF {
-			return true, nil
-		}
-		if err != nil {
-			return true, f.Wrap(err)
-		}
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
-		}
-		if first && (line[0] == '[' || line[0] == '{' && line[len(line)-1] != '}') {
-			return false, nil
-		}
-		if err := visit(object{line: n, raw: line}); err != nil {
-			return true, err
-		}
-		if first && line[0] != '{' {
-			return true, nil
-		}
-		first = false
-	}
-}
-
-// jsonValues reads objects, or one array of objects, laid out over any lines.
-// What follows a place that is no JSON cannot be told apart and is not read.
-func jsonValues(f *source.Source, visit func(object) error) error {
-	r, err := f.Open()
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	br := bufio.NewReader(r)
-	d := json.NewDecoder(br)
-	more, n := func() bool { return true }, int64(1)
-	inArray := beginsArray(br)
-	if inArray {
-		if _, err := d.Token(); err != nil {
-			return named(f, err)
-		}
-		more = d.More
-	}
-	for ; more(); n++ {
-		o := object{line: n}
-		err := d.Decode(&o.raw)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return brokenJSON(f, n, err, visit)
-		}
-		if err := visit(o); err != nil {
-			return err
-		}
-	}
-	if _, err := d.Token(); err != nil {
-		return brokenJSON(f, n, err, visit)
-	}
-	return nil
-}
-
-// brokenJSON visits a place that is no JSON; any other error is returned.
-func brokenJSON(f *source.Source, n int64, err error, visit func(object) error) error {
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	if _, syntax := errors.AsType[*json.SyntaxError](err); syntax || err == io.ErrUnexpectedEOF {
-		return visit(object{line: n, err: fmt.Errorf("not valid JSON: %w", err)})
-	}
-	return named(f, err)
-}
-
-// named adds the file's name unless it is there.
-func named(f *source.Source, err error) error {
-	if strings.HasPrefix(err.Error(), f.Name) {
-		return err
-	}
-	return f.Wrap(err)
-}
-
-// beginsArray tells whether the text begins with '['; it uses up blanks only.
-func beginsArray(r *bufio.Reader) bool {
-	for {
-		c, err := r.ReadByte()
-		if err != nil {
-			return false
-		}
-		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
-			r.UnreadByte()
-			return c == '['
-		}
-	}
+	return jsonx.Objects(f, h, func(o jsonx.Object) error {
+		return visit(object{line: o.Line, raw: o.Raw, err: o.Err})
+	})
 }
 
 // rowBatch is how many Parquet rows are held at a time; a row is a session.
@@ -172,15 +63,15 @@ func parquetRows(ctx context.Context, f *source.Source, h *source.Head, visit fu
 	}
 	pf, err := file.NewParquetReader(io.NewSectionReader(r, 0, size))
 	if err != nil {
-		return named(f, err)
+		return jsonx.Named(f, err)
 	}
 	fr, err := pqarrow.NewFileReader(pf, pqarrow.ArrowReadProperties{BatchSize: rowBatch}, memory.DefaultAllocator)
 	if err != nil {
-		return named(f, err)
+		return jsonx.Named(f, err)
 	}
 	rr, err := fr.GetRecordReader(ctx, nil, nil)
 	if err != nil {
-		return named(f, err)
+		return jsonx.Named(f, err)
 	}
 	defer rr.Release()
 	n := int64(0)
@@ -190,7 +81,7 @@ func parquetRows(ctx context.Context, f *source.Source, h *source.Head, visit fu
 			n++
 			raw, err := rowJSON(rec, i)
 			if err != nil {
-				return named(f, fmt.Errorf("row %d: %w", n, err))
+				return jsonx.Named(f, fmt.Errorf("row %d: %w", n, err))
 			}
 			if err := visit(object{line: n, raw: raw, nulls: true}); err != nil {
 				return err
@@ -198,7 +89,7 @@ func parquetRows(ctx context.Context, f *source.Source, h *source.Head, visit fu
 		}
 	}
 	if err := rr.Err(); err != nil && err != io.EOF {
-		return named(f, err)
+		return jsonx.Named(f, err)
 	}
 	return nil
 }
