@@ -188,6 +188,8 @@ type conn struct {
 	wrote  chan struct{} // one for each write that ended
 	parser Parser
 
+	idleSince time.Duration // end of the exchange before; of the reader alone
+
 	mu   sync.Mutex
 	x    *Exchange // in flight
 	dead bool
@@ -371,7 +373,7 @@ func (k *conn) broken(x *Exchange, err error, at time.Duration) {
 		k.finish(x, EndReset, plain(writeErr), at, false)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		k.finish(x, EndTimeout, errors.New(cause), at, false)
-	case x.Reused && !x.HasByte && !x.Resent && isClosed(err) && at-x.sentOr(at) < staleWithin:
+	case x.Reused && !x.HasByte && !x.Resent && isClosed(err) && at-x.sentOr(at) < staleWithin && x.sentOr(at)-k.idleSince >= staleIdle:
 		k.resend(x)
 	case err == io.EOF:
 		if cerr := k.parser.CloseRead(); cerr != nil {
@@ -397,9 +399,14 @@ func (x *Exchange) sentOr(def time.Duration) time.Duration {
 	return def
 }
 
-// staleWithin is how soon after a send on an open connection a close still
-// means that the server had closed it before.
-const staleWithin = 100 * time.Millisecond
+// A close means that the server had given up an idle connection, and never saw
+// the request, if it comes this soon after the send, on a connection that had
+// been idle for this long. A server that resets what it has received is not
+// given a second chance.
+const (
+	staleWithin = 100 * time.Millisecond
+	staleIdle   = time.Second
+)
 
 func isClosed(err error) bool {
 	return err == io.EOF || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
@@ -455,6 +462,7 @@ func (k *conn) finish(x *Exchange, end End, err error, at time.Duration, reusabl
 	again := k.release(x) && reusable
 	if again {
 		k.parser.Reset()
+		k.idleSince = at
 		k.nc.SetDeadline(time.Time{})
 		c := k.client
 		c.mu.Lock()
