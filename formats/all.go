@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"reprise/formats/baseten"
 	"reprise/formats/mooncake"
 	"reprise/formats/weka"
 )
@@ -15,6 +16,14 @@ var All = []Format{
 			return &mooncake.Importer{BlockTokens: o.BlockTokens, TimeUnit: unit, InputLengths: o.InputLengths}, err
 		},
 		NewExporter: func() Exporter { return mooncake.Exporter{} },
+	},
+	{
+		Name: "baseten", Doc: "Baseten tables of completion requests with literal prompts: Parquet or Arrow IPC",
+		Detect: baseten.Detect,
+		NewImporter: func(o Options) (Importer, error) {
+			return &baseten.Importer{SessionColumn: o.SessionColumn, BlockTokens: o.BlockTokens}, nil
+		},
+		NewExporter: func() Exporter { return baseten.Exporter{} },
 	},
 	{
 		Name: "weka", Doc: "WEKA / AgentX sessions of coding agents: JSON objects, JSONL or Parquet rows",
