@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v3"
@@ -61,7 +62,7 @@ func prepare(c *cli.Command, stdin io.Reader, stdout, stderr io.Writer) {
 	c.HideHelpCommand = true
 	c.ExitErrHandler = func(context.Context, *cli.Command, error) {}
 	c.OnUsageError = func(_ context.Context, cmd *cli.Command, err error, _ bool) error {
-		return misused{err, "see: " + cmd.FullName() + " --help"}
+		return flagError(cmd, err)
 	}
 	if c.Action == nil {
 		c.Action = group
@@ -69,6 +70,32 @@ func prepare(c *cli.Command, stdin io.Reader, stdout, stderr io.Writer) {
 	for _, sub := range c.Commands {
 		prepare(sub, stdin, stdout, stderr)
 	}
+}
+
+// flagError says what is wrong with the flags in words of ours, with the names
+// as they are typed.
+func flagError(cmd *cli.Command, err error) error {
+	text, fix := err.Error(), "see: "+cmd.FullName()+" --help"
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		if near := cli.SuggestFlag(cmd.Flags, name, false); strings.HasPrefix(strings.TrimLeft(near, "-"), name[:1]) {
+			fix = fmt.Sprintf("did you mean %q?", near)
+		}
+		return misused{fmt.Errorf("unknown flag %q of %s", dashed(name), cmd.FullName()), fix}
+	}
+	if names, ok := strings.CutPrefix(text, "Required flag"); ok {
+		_, names, _ = strings.Cut(names, `"`)
+		names, _, _ = strings.Cut(names, `"`)
+		return misused{fmt.Errorf("%s needs --%s", cmd.FullName(), strings.ReplaceAll(names, ", ", " and --")), fix}
+	}
+	return misused{errors.New(strings.Replace(text, " for flag -", " for --", 1)), fix}
+}
+
+// dashed writes a flag's name as it is typed.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
 }
 
 // group is the action of a command that only has subcommands.

@@ -41,7 +41,7 @@ func runExport(ctx context.Context, c *cli.Command) error {
 		err = fmt.Errorf("format %s can be read, but not written", format.Name)
 	}
 	if err != nil {
-		return misused{err, "use one of: " + strings.Join(formats.Names(true), ", ")}
+		return misuse("use one of: "+strings.Join(formats.Names(true), ", "), "%v", err)
 	}
 	r, err := openTrace(c, path)
 	if err != nil {

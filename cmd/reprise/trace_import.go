@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -75,6 +76,9 @@ func runImport(ctx context.Context, c *cli.Command) error {
 		}
 		rejectsPath = out + ".rejects.jsonl"
 	}
+	if size := c.Int("block-tokens"); size < 0 {
+		return misuse("leave it out to have it found from the file", "--block-tokens %d: must be above 0", size)
+	}
 	memory, err := parseBytes(c.String("memory"))
 	if err != nil {
 		return misused{fmt.Errorf("--memory: %w", err), "use a number of bytes such as 512MB or 2GB"}
@@ -105,6 +109,9 @@ func runImport(ctx context.Context, c *cli.Command) error {
 	defer rejects.abort()
 	meta, err := importTo(ctx, c, out, imp, sources, memory, step, rejects)
 	if err != nil {
+		if meta.Counts.Rejected != nil && meta.Counts.Kept == 0 { // all was read: the rejects say why nothing was kept
+			err = errors.Join(err, rejects.commit())
+		}
 		return err
 	}
 	if err := rejects.commit(); err != nil {
