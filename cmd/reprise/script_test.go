@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden parts of the scripts")
+
+// TestMain makes the test binary the reprise command of the scripts.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"reprise": main})
+}
+
+// TestScripts runs testdata/*.txtar: every subcommand, flag and refusal, with
+// exit codes and what a user reads.
+func TestScripts(t *testing.T) {
+	testdata, err := filepath.Abs(filepath.Join("..", "..", "testdata"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("TESTDATA", testdata)
+			env.Setenv("NO_COLOR", "1")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "address": address, "nowhere": nowhere, "filled": filled,
+		},
+	})
+}
+
+// exits CODE PROGRAM ARGS... runs the program, which must end with that code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM ARGS...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("%s exited with %d, want %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+// address FILE VAR waits until a mock has written its address to FILE, and sets
+// VAR to it.
+func address(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: address FILE VAR")
+	}
+	for range 200 {
+		if text, err := os.ReadFile(ts.MkAbs(args[0])); err == nil && len(text) > 0 {
+			ts.Setenv(args[1], string(text))
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("no address in %s after 10 s", args[0])
+}
+
+// nowhere TEXT DIR... fails if any file below the directories holds the text.
+func nowhere(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: nowhere TEXT DIR...")
+	}
+	files := 0
+	for _, dir := range args[1:] {
+		ts.Check(filepath.WalkDir(ts.MkAbs(dir), func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			files++
+			if strings.Contains(ts.ReadFile(path), args[0]) {
+				ts.Fatalf("%s holds %q", path, args[0])
+			}
+			return nil
+		}))
+	}
+	if files == 0 {
+		ts.Fatalf("no files in %s", strings.Join(args[1:], " "))
+	}
+}
+
+// filled FILE BYTES PREFIX SUFFIX writes a file of one line that is as long as
+// said, spaces between prefix and suffix.
+func filled(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: filled FILE BYTES PREFIX SUFFIX")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(args[2]+strings.Repeat(" ", n-len(args[2])-len(args[3]))+args[3]+"\n"), 0o644))
+}
