@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -25,9 +26,6 @@ const (
 	OutputFree  = "free"  // the server decides; a recorded limit is asked for
 )
 
-// Pacings.
-const PaceSchedule = "schedule" // every request at its time, whatever became of the others
-
 // A Config says what to replay, how and against what. The zero value of each
 // field is its default.
 type Config struct {
@@ -46,6 +44,9 @@ type Config struct {
 	APIKey    string            // sent as the protocol wants it; never stored
 	ExtraBody [][]byte          // JSON objects merged into each body
 	Scope     string            // of prompts: another scope shares no prompt text
+
+	Pace   string        // "" = PaceSchedule
+	GapCap time.Duration // longest wait after an earlier request, for causal and think pacing; 0 = none
 
 	MaxInFlight  int           // cap on requests in flight; 0 = none: open loop
 	Timeout      time.Duration // per request, from sent; 0 = DefaultTimeout, below 0 = none
@@ -99,6 +100,17 @@ type Progress struct {
 	Lateness time.Duration // largest of the last second
 }
 
+// pace returns the pacing's name.
+func (c *Config) pace() string {
+	if c.Pace == "" {
+		return PaceSchedule
+	}
+	return c.Pace
+}
+
+// paced tells whether requests wait for others.
+func (c *Config) paced() bool { return c.pace() != PaceSchedule }
+
 func (c *Config) protocol() protocol.Protocol {
 	if c.Protocol == nil {
 		return protocol.Chat{}
@@ -132,6 +144,15 @@ func (c *Config) check() error {
 		return trace.WithFix(fmt.Errorf("no target"), "name one with --url, such as --url http://localhost:8000")
 	case c.MaxInFlight < 0:
 		return fmt.Errorf("--max-in-flight %d: must not be below 0", c.MaxInFlight)
+	}
+	switch c.Pace {
+	case "", PaceSchedule:
+		if c.GapCap != 0 {
+			return trace.WithFix(errors.New("--gap-cap shortens waits after an earlier request, which --pace schedule does not have"), "use --pace causal or --pace think")
+		}
+	case PaceCausal, PaceThink:
+	default:
+		return trace.WithFix(fmt.Errorf("--pace %q", c.Pace), "use schedule, causal or think")
 	}
 	switch c.Output {
 	case "", OutputExact, OutputCap, OutputFree:

@@ -14,12 +14,24 @@ import (
 // A flight is one request, from rendering to its result.
 type flight struct {
 	run     *run
-	due     time.Duration
+	seq     int
+	due     time.Duration // by the schedule; for a row without a time, that of the row before
+	hasDue  bool
 	res     results.Result
 	unsent  string // why it cannot be sent; "" if it can
 	stream  bool
 	choices int32
 	body    []byte // of the request
+
+	row      trace.Request      // until it is rendered
+	after    []trace.Dependency // see pacer
+	delay    trace.Optional[time.Duration]
+	gap      time.Duration // recorded since the end of the turn before, where there is no delay
+	missing  int           // requests that it waits for
+	depends  bool          // it comes after a request of this run
+	lastEnd  time.Duration // of those that it comes after
+	cause    string        // kind of the dependency that ended last
+	eligible time.Duration
 
 	x        transport.Exchange
 	response *protocol.Response

@@ -35,7 +35,7 @@ func (s *Selection) speed() float64 {
 
 // check refuses what cannot be done with a trace on the given clock, with the
 // way out.
-func (s *Selection) check(clock string) error {
+func (s *Selection) check(clock string, paced bool) error {
 	placed := s.Arrivals.Kind != "" || s.SessionArrivals.Kind != ""
 	windowed := s.From != 0 || s.To != 0
 	switch {
@@ -49,13 +49,13 @@ func (s *Selection) check(clock string) error {
 		return trace.WithFix(fmt.Errorf("--speed changes recorded times, but --arrivals replaces them"), "give --arrivals the rate you want and leave out --speed")
 	case windowed && placed:
 		return trace.WithFix(fmt.Errorf("--from and --to choose by recorded time, but arrivals are placed by a law"), "leave out --from and --to, or use --limit")
-	case clock == trace.ClockNone && s.Arrivals.Kind == "":
+	case clock == trace.ClockNone && s.Arrivals.Kind == "" && !(paced && s.SessionArrivals.Kind != ""):
 		return trace.WithFix(fmt.Errorf("the trace has no clock: its source recorded no times"), "give it arrivals, such as --arrivals poisson:4 (4 requests a second)")
 	case clock == trace.ClockSession && windowed:
 		return trace.WithFix(fmt.Errorf("--from and --to need one clock, but each session of this trace has its own"), "use --limit")
 	case clock == trace.ClockSession && !placed:
 		return trace.WithFix(fmt.Errorf("each session of this trace has its own clock, which says nothing of when the others began"), "place the session starts, such as --session-arrivals poisson:0.2 (a session every 5 s) or --session-arrivals at-once")
-	case clock != trace.ClockSession && s.SessionArrivals.Kind != "":
+	case s.SessionArrivals.Kind != "" && clock != trace.ClockSession && !(paced && clock == trace.ClockNone):
 		return trace.WithFix(fmt.Errorf("--session-arrivals is for traces whose sessions have clocks of their own; this one has clock %q", clock), "leave it out, or use --arrivals to replace all times")
 	}
 	return nil
@@ -68,6 +68,10 @@ type rowReader interface {
 	Close() error
 }
 
+// A rowFunc takes a selected row and when it is due. A row without a time of its
+// own has hasDue false and the due time of the row before.
+type rowFunc func(b *trace.Batch, row int, due time.Duration, hasDue bool) error
+
 // open opens the trace from its start.
 func (c *Config) open() (rowReader, error) {
 	if c.source != nil {
@@ -79,46 +83,51 @@ func (c *Config) open() (rowReader, error) {
 // each hands the selected rows to f in order of their due times; ties keep the
 // order of the trace. It opens the trace anew each time, so it can be used more
 // than once.
-func (c *Config) each(ctx context.Context, f func(b *trace.Batch, row int, due time.Duration) error) error {
+func (c *Config) each(ctx context.Context, f rowFunc) error {
 	r, err := c.open()
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	if err := c.Selection.check(r.Meta().Clock); err != nil {
+	if err := c.Selection.check(r.Meta().Clock, c.paced()); err != nil {
 		return fmt.Errorf("%s: %w", c.Trace, err)
 	}
-	return c.Selection.each(ctx, c.Trace, r, f)
+	return c.Selection.each(ctx, c.Trace, r, c.paced(), f)
 }
 
-func (s *Selection) each(ctx context.Context, path string, r rowReader, f func(b *trace.Batch, row int, due time.Duration) error) error {
+func (s *Selection) each(ctx context.Context, path string, r rowReader, paced bool, f rowFunc) error {
 	if s.SessionArrivals.Kind != "" {
-		return s.eachPlaced(ctx, r, f)
+		return s.eachPlaced(ctx, r, paced, f)
 	}
 	var start func() time.Duration
 	if s.Arrivals.Kind != "" {
 		start = s.Arrivals.starts(rand.NewPCG(s.Seed, streamArrivals))
 	}
 	var n int64
+	var last time.Duration
 	return s.rows(ctx, r, func(b *trace.Batch, row int) error {
 		if s.Limit > 0 && n == s.Limit {
 			return io.EOF
 		}
 		if start != nil {
 			n++
-			return f(b, row, start())
+			return f(b, row, start(), true)
 		}
 		at, known := b.ArrivalNS.Get(row)
 		switch {
+		case !known && paced:
+			n++
+			return f(b, row, last, false)
 		case !known:
-			return trace.WithFix(fmt.Errorf("%s: id %d has no arrival: its source gives only a wait after the turn before", path, b.ID.Values[row]), "replace all times with --arrivals, such as --arrivals poisson:4")
+			return trace.WithFix(fmt.Errorf("%s: id %d has no arrival: its source gives only a wait after the turn before", path, b.ID.Values[row]), "let it wait for that turn with --pace causal, or replace all times with --arrivals, such as --arrivals poisson:4")
 		case time.Duration(at) < s.From:
 			return nil
 		case s.To != 0 && time.Duration(at) >= s.To:
 			return io.EOF
 		}
 		n++
-		return f(b, row, s.due(time.Duration(at)-s.From))
+		last = s.due(time.Duration(at) - s.From)
+		return f(b, row, last, true)
 	})
 }
 
@@ -156,7 +165,7 @@ func (s *Selection) rows(ctx context.Context, r rowReader, f func(b *trace.Batch
 // eachPlaced places the sessions of a trace with session clocks and sorts their
 // rows by due time, on disk if need be. A row without a session is one of its
 // own. Limit counts rows in trace order, so that whole sessions come first.
-func (s *Selection) eachPlaced(ctx context.Context, r rowReader, f func(b *trace.Batch, row int, due time.Duration) error) error {
+func (s *Selection) eachPlaced(ctx context.Context, r rowReader, paced bool, f rowFunc) error {
 	sorter := &trace.Sorter{}
 	defer sorter.Close()
 	start := s.SessionArrivals.starts(rand.NewPCG(s.Seed, streamSessions))
@@ -170,23 +179,31 @@ func (s *Selection) eachPlaced(ctx context.Context, r rowReader, f func(b *trace
 		}
 		n++
 		id, has := b.SessionID.Get(row)
-		if !any || !has || id != open {
+		first := !any || !has || id != open
+		if first {
 			begin = start()
 		}
 		any, open = true, id
 		at, known := b.ArrivalNS.Get(row)
-		if !known {
+		switch {
+		case known || first:
+			b.ArrivalNS.Values[row], b.ArrivalNS.Null[row] = int64(begin+s.due(time.Duration(at))), false
+		case !paced:
 			return fmt.Errorf("id %d has no arrival within its session", b.ID.Values[row])
 		}
-		b.ArrivalNS.Values[row] = int64(begin + s.due(time.Duration(at)))
-		return sorter.Add(b, row, trace.Key{Major: b.ArrivalNS.Values[row]})
+		return sorter.Add(b, row, trace.Key{Major: max(int64(begin), b.ArrivalNS.Values[row])})
 	})
 	if err != nil {
 		return err
 	}
+	var last time.Duration
 	return sorter.Sorted(func(b *trace.Batch) error {
 		for row := range b.Len() {
-			if err := f(b, row, time.Duration(b.ArrivalNS.Values[row])); err != nil {
+			at, known := b.ArrivalNS.Get(row)
+			if known {
+				last = time.Duration(at)
+			}
+			if err := f(b, row, last, known); err != nil {
 				return err
 			}
 		}

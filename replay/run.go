@@ -31,6 +31,9 @@ func Run(ctx context.Context, c Config) (*results.Run, error) {
 		return nil, err
 	}
 	r := &run{c: &c, survey: survey, inFlight: map[string]int{}}
+	if c.paced() {
+		r.pacer = newPacer(&c)
+	}
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
@@ -45,6 +48,8 @@ type run struct {
 	targets   []*target
 	responses pool
 	recorder  *recorder
+	renderer  *renderer
+	pacer     *pacer // nil for PaceSchedule
 	base      atomic.Pointer[time.Time]
 
 	flights sync.WaitGroup
@@ -125,8 +130,19 @@ func (r *run) open(ctx context.Context) error {
 func (r *run) describe() *results.Run {
 	c := r.c
 	label := "open loop"
+	switch c.pace() {
+	case PaceCausal:
+		label = "causal: a request also waits for those it comes after"
+	case PaceThink:
+		label = "think: a turn follows the end of the one before by its recorded delay"
+	}
 	if c.MaxInFlight > 0 {
-		label = fmt.Sprintf("capped at %d in flight", c.MaxInFlight)
+		capped := fmt.Sprintf("capped at %d in flight", c.MaxInFlight)
+		if c.paced() {
+			label += ", " + capped
+		} else {
+			label = capped
+		}
 	}
 	if s := c.Selection.speed(); s != 1 {
 		label += fmt.Sprintf(", time compressed x%g", s)
@@ -140,7 +156,7 @@ func (r *run) describe() *results.Run {
 		}
 	}
 	run := &results.Run{
-		Version: c.Version, Label: label, Labels: c.Labels, Pace: PaceSchedule, Speed: c.Selection.speed(), Seed: c.Selection.Seed,
+		Version: c.Version, Label: label, Labels: c.Labels, Pace: c.pace(), Speed: c.Selection.speed(), Seed: c.Selection.Seed,
 		Protocol: c.protocol().Name(), Models: c.Models, Flags: c.Flags, Planned: r.survey.Planned, Warnings: r.survey.Warnings(),
 		Host: results.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
 	}
@@ -163,7 +179,12 @@ func (r *run) do(ctx context.Context) error {
 	r.record.Started = begin.UTC().Format(time.RFC3339Nano)
 	stop := r.progress()
 	wait, release := r.waiter(begin)
-	serr := dispatch(ctx, q, wait, func(seq int, due time.Duration) { r.send(ctx, q.taken, seq, due) })
+	var serr error
+	if r.pacer != nil {
+		serr = r.paced(ctx, q, wait)
+	} else {
+		serr = dispatch(ctx, q, wait, func(seq int, due time.Duration) { r.send(ctx, q.taken, seq) })
+	}
 	release()
 	interrupted := ctx.Err() != nil
 	r.nextDue.Store(-1)
@@ -179,7 +200,7 @@ func (r *run) do(ctx context.Context) error {
 	rerr := r.recorder.close()
 	r.record.Ended = &results.Ended{
 		DurationNS: int64(r.last), Sent: r.sent.Load(), Unsent: r.survey.Planned.Requests - r.sent.Load(), Interrupted: interrupted,
-		Capped: r.capped.Load(), Overlaps: r.overlaps.Load(), RecordsLost: r.recorder.lost, Client: client,
+		Capped: r.capped.Load(), Holds: r.holds(), Overlaps: r.overlaps.Load(), RecordsLost: r.recorder.lost, Client: client,
 	}
 	if rerr != nil {
 		r.record.Ended.RecordError = rerr.Error()
@@ -199,10 +220,12 @@ func (r *run) waiter(begin time.Time) (waiter, func()) {
 }
 
 // send acts on a request that is due.
-func (r *run) send(ctx context.Context, f *flight, seq int, due time.Duration) {
-	f.res.Due = trace.Some(due)
-	f.res.Eligible = f.res.Due
-	r.nextDue.Store(int64(due))
+func (r *run) send(ctx context.Context, f *flight, seq int) {
+	if f.hasDue {
+		f.res.Due = trace.Some(f.due)
+	}
+	f.res.Eligible = trace.Some(f.eligible)
+	r.nextDue.Store(int64(f.eligible))
 	if f.unsent == "" {
 		r.hold(ctx, f)
 	}
@@ -210,6 +233,9 @@ func (r *run) send(ctx context.Context, f *flight, seq int, due time.Duration) {
 	if f.unsent != "" {
 		f.res.Outcome, f.res.Cause = results.OutcomeUnsent, trace.Some(f.unsent)
 		f.res.URL = r.targets[seq%len(r.targets)].name
+		if r.pacer != nil {
+			r.pacer.end(f.res.ID, r.now(), r.survey.links)
+		}
 		r.finish(f)
 		return
 	}
@@ -237,7 +263,7 @@ func (r *run) hold(ctx context.Context, f *flight) {
 	f.res.HoldCause = trace.Some("max-in-flight")
 	select {
 	case r.slots <- struct{}{}:
-		f.res.Eligible = trace.Some(max(f.res.Due.Value, r.now()))
+		f.res.Eligible = trace.Some(max(f.eligible, r.now()))
 	case <-ctx.Done():
 		f.unsent = "stopped while it waited for a place under --max-in-flight"
 	}
@@ -270,6 +296,9 @@ func (r *run) ended(f *flight) {
 		}
 	}
 	r.mu.Unlock()
+	if r.pacer != nil {
+		r.pacer.end(f.res.ID, f.res.End.Value, r.survey.links)
+	}
 	r.done.Add(1)
 	if f.res.Outcome != results.OutcomeOK && f.res.Outcome != results.OutcomeNotStreamed {
 		r.failed.Add(1)
@@ -345,12 +374,19 @@ type queue struct {
 func (r *run) prepare(ctx context.Context) *queue {
 	ctx, cancel := context.WithCancel(ctx)
 	q := &queue{flights: make(chan *flight, aheadRequests), cancel: cancel, ready: make(chan struct{})}
-	render := newRenderer(r.c, r.survey.turns)
+	r.renderer = newRenderer(r.c, r.survey.turns)
+	before := map[string]time.Duration{} // by session: recorded end of the turn before
 	go func() {
 		defer close(q.flights)
 		n := 0
-		q.err = r.c.each(ctx, func(b *trace.Batch, row int, due time.Duration) error {
-			f := r.flight(render, b, row, due)
+		q.err = r.c.each(ctx, func(b *trace.Batch, row int, due time.Duration, hasDue bool) error {
+			f := r.flight(b, row, due, hasDue)
+			f.seq = n
+			if r.pacer == nil {
+				r.render(f)
+			} else {
+				f.waits(before, due, r.c.Selection.speed())
+			}
 			if n++; n == aheadRequests/2 {
 				close(q.ready)
 			}
@@ -368,25 +404,46 @@ func (r *run) prepare(ctx context.Context) *queue {
 	return q
 }
 
-// flight renders one row.
-func (r *run) flight(render *renderer, b *trace.Batch, i int, due time.Duration) *flight {
+// flight takes one row.
+func (r *run) flight(b *trace.Batch, i int, due time.Duration, hasDue bool) *flight {
 	row := b.Row(i)
-	f := &flight{run: r, due: due, stream: r.c.streams(&row), choices: row.Choices.Or(1)}
+	f := &flight{run: r, due: due, eligible: due, hasDue: hasDue, row: row, stream: r.c.streams(&row), choices: row.Choices.Or(1)}
 	f.res = results.Result{
 		ID: row.ID, Protocol: r.record.Protocol, Session: row.Session, Turn: row.Turn, Agent: row.Agent,
 		RecordedTTFT: row.RecordedTTFT, RecordedE2E: row.RecordedE2E,
 	}
+	return f
+}
+
+// render makes the body of a flight.
+func (r *run) render(f *flight) {
+	row := f.row
+	f.row = trace.Request{}
 	if why := sendable(&row); why != "" {
 		f.unsent = why
-		return f
+		return
 	}
-	body, err := render.body(nil, &row, &f.res)
+	body, err := r.renderer.body(nil, &row, &f.res)
 	if err != nil {
 		f.unsent = err.Error()
-		return f
+		return
 	}
 	f.body = body
-	return f
+}
+
+// waits takes from the row what it comes after. before has the recorded end of
+// the last turn of each session; of a turn without a recorded duration, its
+// arrival.
+func (f *flight) waits(before map[string]time.Duration, at time.Duration, speed float64) {
+	f.after = f.row.After
+	if d, ok := f.row.Delay.Get(); ok {
+		f.delay = trace.Some(time.Duration(float64(d) / speed))
+	}
+	key := f.row.Session.Or("") + "\x00" + f.row.Agent.Or("")
+	if end, ok := before[key]; ok && len(f.after) > 0 {
+		f.gap = max(0, at-end)
+	}
+	before[key] = at + time.Duration(float64(f.row.RecordedE2E.Or(0))/speed)
 }
 
 // Next implements Schedule.
@@ -397,6 +454,12 @@ func (q *queue) Next() (time.Duration, bool) {
 	}
 	q.taken = f
 	return f.due, true
+}
+
+// take returns the next flight.
+func (q *queue) take() (*flight, bool) {
+	f, ok := <-q.flights
+	return f, ok
 }
 
 // fill waits until the first flights are rendered.
@@ -452,4 +515,14 @@ func (r *run) provenance() error {
 	}
 	r.record.Trace, r.record.History = &in, history
 	return nil
+}
+
+// holds says what causal and think pacing did; nil for PaceSchedule.
+func (r *run) holds() *results.Holds {
+	if r.pacer == nil {
+		return nil
+	}
+	counts := r.pacer.counts
+	counts.NeverEligible = int64(len(r.pacer.left()))
+	return &counts
 }

@@ -61,7 +61,7 @@ func at(ms int64, in, out int64) trace.Request {
 // exact is a mock without noise: 1 ms a prompt token, 10 ms a step, whatever
 // the batch.
 func exact() mock.Config {
-	return mock.Config{Engine: batch.Config{PrefillRate: 1000, StepBase: 10 * time.Millisecond, StepPerSequence: -1}}
+	return mock.Config{Engine: batch.Config{PrefillRate: 1000, StepBase: 10 * time.Millisecond, StepPerSequence: -1, CacheTokens: -1}}
 }
 
 // replayTo runs c against a mock in memory and returns what was recorded.

@@ -33,6 +33,7 @@ type Survey struct {
 	InFlight trace.Optional[float64]
 
 	turns map[string]int64 // rows with delta messages by session
+	links *links           // nil for PaceSchedule
 }
 
 // Look surveys the rows that c selects.
@@ -45,6 +46,9 @@ func Look(ctx context.Context, c *Config) (*Survey, error) {
 	s.Clock = r.Meta().Clock
 	r.Close()
 	l := looker{Survey: s, sessions: map[string]struct{}{}}
+	if c.paced() {
+		s.links = &links{selected: map[int64]uint64{}, referenced: map[int64]struct{}{}}
+	}
 	if err := c.each(ctx, l.row); err != nil {
 		return nil, err
 	}
@@ -71,7 +75,14 @@ type looker struct {
 	latency  int64         // rows that have one
 }
 
-func (l *looker) row(b *trace.Batch, i int, due time.Duration) error {
+func (l *looker) row(b *trace.Batch, i int, due time.Duration, _ bool) error {
+	if l.links != nil {
+		id := b.ID.Values[i]
+		l.links.selected[id>>6] |= 1 << (id & 63)
+		for _, d := range b.AfterOf(i) {
+			l.links.referenced[d.ID] = struct{}{}
+		}
+	}
 	l.Planned.Requests++
 	if !l.any {
 		l.any, l.first = true, due

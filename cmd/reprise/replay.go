@@ -52,7 +52,8 @@ Example:
 
 func selectionFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "pace", Value: replay.PaceSchedule, Usage: "schedule: every request at its time, open loop"},
+		&cli.StringFlag{Name: "pace", Value: replay.PaceSchedule, Usage: "schedule: every request at its time, open loop; causal: also after those it comes after; think: by recorded waits, no due times after a session's start"},
+		&cli.DurationFlag{Name: "gap-cap", Usage: "longest wait after an earlier request (causal and think; default: none)"},
 		&cli.FloatFlag{Name: "speed", Value: 1, Usage: "time compression: 2 = twice as fast; changes nothing else"},
 		&cli.DurationFlag{Name: "from", Usage: "leave out requests recorded before this time (start in); due times begin there"},
 		&cli.DurationFlag{Name: "to", Usage: "leave out requests recorded at or after this time (end out)"},
@@ -145,9 +146,7 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 	if config.Selection.Speed <= 0 {
 		return nil, bad("speed", fmt.Errorf("%v: must be above 0", config.Selection.Speed))
 	}
-	if pace := c.String("pace"); pace != replay.PaceSchedule {
-		return nil, misuse("the only pacing is schedule", "--pace %q is not known", pace)
-	}
+	config.Pace, config.GapCap = c.String("pace"), c.Duration("gap-cap")
 	var err error
 	if config.Protocol, err = protocol.ByName(c.String("protocol")); err != nil {
 		return nil, bad("protocol", err)

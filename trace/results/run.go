@@ -80,10 +80,22 @@ type Ended struct {
 	Unsent      int64  `json:"unsent"` // planned, but not sent, because the run was stopped
 	Interrupted bool   `json:"interrupted"`
 	Capped      int64  `json:"capped"`                 // requests that waited for --max-in-flight
+	Holds       *Holds `json:"holds,omitempty"`        // of causal and think pacing
 	Overlaps    int64  `json:"session_overlaps"`       // requests sent while an earlier one of their session was in flight
 	RecordError string `json:"record_error,omitempty"` // why records were lost
 	RecordsLost int64  `json:"records_lost"`
 	Client      Client `json:"client"`
+}
+
+// Holds counts what causal and think pacing did.
+type Holds struct {
+	Held          int64 `json:"held"`           // causal: requests that were due before those they come after had ended
+	HeldNS        int64 `json:"held_ns"`        // sum of these waits
+	NoDelay       int64 `json:"no_delay"`       // dependent requests without a recorded delay: none is added (causal), or the gap between arrivals is taken (think)
+	GapsCut       int64 `json:"gaps_cut"`       // waits that --gap-cap shortened
+	GapsCutNS     int64 `json:"gaps_cut_ns"`    // by how much, in all
+	Outside       int64 `json:"outside"`        // dependencies on requests that are not part of the run
+	NeverEligible int64 `json:"never_eligible"` // requests that still waited when the run was stopped
 }
 
 // Client is what the client used of its machine during the run.
