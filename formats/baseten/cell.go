@@ -141,9 +141,14 @@ func millis(col arrow.Array, i int) (ns int64, known, exact bool, err error) {
 	if math.Abs(f) >= maxMS {
 		return 0, false, true, fmt.Errorf("%v ms is out of range", f)
 	}
-	whole, part := math.Modf(f)
-	ns = int64(whole)*1e6 + int64(math.Round(part*1e6))
+	ns = fromMS(f)
 	return ns, true, float64(ns)/1e6 == f, nil
+}
+
+// fromMS rounds milliseconds to nanoseconds without loss in the whole part.
+func fromMS(f float64) int64 {
+	whole, part := math.Modf(f)
+	return int64(whole)*1e6 + int64(math.Round(part*1e6))
 }
 
 // text reads a string or bytes, which must be UTF-8; the result shares no

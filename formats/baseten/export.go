@@ -148,8 +148,8 @@ func (e *export) learn(r *trace.Request) error {
 	return nil
 }
 
-// cell returns the value of a row: nil, bool, string, []uint64, or what
-// encoding/json decodes to with numbers as json.Number.
+// cell returns the value of a row: what encoding/json decodes to with numbers
+// as json.Number, a unixNS or a hashList.
 func (e *export) cell(c *outColumn, r *trace.Request) any {
 	if e.ours && !isSession(c.name, r) {
 		if text, ok := r.Attributes[c.name]; ok {
@@ -185,7 +185,7 @@ func documentedColumns() []*outColumn {
 		return &outColumn{name: name, def: t, value: value}
 	}
 	return []*outColumn{
-		column(colTime, i64, func(e *export, r *trace.Request) any { return ms(r.Arrival.Value + e.epoch) }),
+		column(colTime, i64, func(e *export, r *trace.Request) any { return unixNS(r.Arrival.Value + e.epoch) }),
 		column(colPrompt, utf8, func(_ *export, r *trace.Request) any { return r.Prompt.Value }),
 		column(colInput, i64, func(_ *export, r *trace.Request) any { return number(r.InputTokens) }),
 		column(colOutput, i64, func(_ *export, r *trace.Request) any { return number(r.OutputTokens) }),
@@ -237,6 +237,9 @@ func string1(v trace.Optional[string]) any {
 	}
 	return v.Value
 }
+
+// A unixNS is an arrival in Unix nanoseconds.
+type unixNS int64
 
 // A hashList is a list of 64-bit patterns; signed says that they were signed.
 type hashList struct {

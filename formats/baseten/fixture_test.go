@@ -174,7 +174,8 @@ func fill(t testing.TB, b array.Builder, v any) {
 		}
 	case array.ListLikeBuilder:
 		list := v.([]any)
-		if sized, ok := b.(array.VarLenListLikeBuilder); ok {
+		sized, ok := b.(array.VarLenListLikeBuilder)
+		if _, fixed := b.(*array.FixedSizeListBuilder); ok && !fixed {
 			sized.AppendWithSize(true, len(list))
 		} else {
 			b.Append(true)
@@ -418,3 +419,5 @@ func must[T any](v T, err error) T {
 	}
 	return v
 }
+
+func lineOf(v any) string { return string(must(json.Marshal(v))) }

@@ -28,6 +28,7 @@ const (
 	boolShape
 	intShape
 	floatShape
+	timeShape // nanoseconds that no number of milliseconds holds
 	textShape
 	listShape
 	structShape
@@ -46,6 +47,14 @@ func shapeOf(v any) shape {
 		return numberShape(string(v))
 	case hashList:
 		return hashShape(v)
+	case unixNS:
+		switch {
+		case v%1e6 == 0:
+			return shape{kind: intShape}
+		case fromMS(float64(v)/1e6) == int64(v):
+			return shape{kind: floatShape}
+		}
+		return shape{kind: timeShape}
 	case []any:
 		elem := shape{}
 		for _, e := range v {
@@ -90,6 +99,8 @@ func merge(a, b shape) shape {
 		return a
 	case a.kind == intShape && b.kind == floatShape, a.kind == floatShape && b.kind == intShape:
 		return shape{kind: floatShape}
+	case a.kind == timeShape, b.kind == timeShape:
+		return shape{kind: timeShape}
 	case a.kind != b.kind:
 		return shape{kind: mixedShape}
 	}
@@ -126,6 +137,8 @@ func (s shape) arrowType(def arrow.DataType) arrow.DataType {
 		return arrow.PrimitiveTypes.Int64
 	case floatShape:
 		return arrow.PrimitiveTypes.Float64
+	case timeShape:
+		return arrow.FixedWidthTypes.Timestamp_ns
 	case listShape:
 		return arrow.ListOf(s.elem.arrowType(arrow.PrimitiveTypes.Int64))
 	case structShape:
@@ -173,12 +186,27 @@ func put(b array.Builder, v any) {
 	case *array.BooleanBuilder:
 		b.Append(v.(bool))
 	case *array.Int64Builder:
+		if at, ok := v.(unixNS); ok {
+			b.Append(int64(at) / 1e6)
+			return
+		}
 		n, _ := strconv.ParseInt(string(v.(json.Number)), 10, 64)
 		b.Append(n)
+	case *array.TimestampBuilder:
+		if at, ok := v.(unixNS); ok {
+			b.Append(arrow.Timestamp(at))
+			return
+		}
+		f, _ := strconv.ParseFloat(string(v.(json.Number)), 64)
+		b.Append(arrow.Timestamp(fromMS(f)))
 	case *array.Uint64Builder:
 		n, _ := strconv.ParseUint(string(v.(json.Number)), 10, 64)
 		b.Append(n)
 	case *array.Float64Builder:
+		if at, ok := v.(unixNS); ok {
+			b.Append(float64(at) / 1e6)
+			return
+		}
 		f, _ := strconv.ParseFloat(string(v.(json.Number)), 64)
 		b.Append(f)
 	case *array.ListBuilder:
