@@ -103,6 +103,9 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	if err := config.Check(); err != nil {
+		return misused{err, trace.Fix(err)}
+	}
 	if config.Trace, err = onDisk(c, path); err != nil {
 		return err
 	}
