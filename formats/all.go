@@ -3,6 +3,7 @@ package formats
 import (
 	"reprise/formats/baseten"
 	"reprise/formats/mooncake"
+	"reprise/formats/sharegpt"
 	"reprise/formats/weka"
 )
 
@@ -32,6 +33,12 @@ var All = []Format{
 			return &weka.Importer{BlockTokens: o.BlockTokens, NestedTime: o.NestedTime, KeepPairs: o.KeepPairs, GapCap: o.GapCap}, nil
 		},
 		NewExporter: func() Exporter { return weka.Exporter{} },
+	},
+	{
+		Name: "sharegpt", Doc: "ShareGPT conversations, also with tools, images or OpenAI messages: JSON array or JSONL",
+		Detect:      sharegpt.Detect,
+		NewImporter: func(o Options) (Importer, error) { return &sharegpt.Importer{SingleTurn: o.SingleTurn}, nil },
+		NewExporter: func() Exporter { return sharegpt.Exporter{} },
 	},
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"reprise/formats/source"
 )
@@ -15,14 +16,20 @@ import (
 // An Object is one record of a JSON source.
 type Object struct {
 	Line int64           // line; the position, from 1, in an array or a sequence over any lines
-	Raw  json.RawMessage // valid until the visit ends
+	Raw  json.RawMessage // valid until the visit ends; in UTF-8: other bytes are U+FFFD, as encoding/json reads them
 	Err  error           // set if there is no object at this place
 }
 
 // Objects visits the records of f, whose head is h: an object per line, one array
 // of objects, or objects one after another over any lines. One record is held at
 // a time. It can be called again; standard input is spooled by Head.
-func Objects(f *source.Source, h *source.Head, visit func(Object) error) error {
+func Objects(f *source.Source, h *source.Head, fn func(Object) error) error {
+	visit := func(o Object) error {
+		if !utf8.Valid(o.Raw) {
+			o.Raw = json.RawMessage(string([]rune(string(o.Raw))))
+		}
+		return fn(o)
+	}
 	if h.Container != "json array" {
 		byLine, err := textLines(f, visit)
 		if err != nil || byLine {
