@@ -23,7 +23,8 @@ type flight struct {
 	choices int32
 	body    []byte // of the request
 
-	row      trace.Request      // until it is rendered
+	row      trace.Request // until it is rendered
+	rendered bool
 	after    []trace.Dependency // see pacer
 	delay    trace.Optional[time.Duration]
 	gap      time.Duration // recorded since the end of the turn before, where there is no delay

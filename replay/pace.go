@@ -123,11 +123,26 @@ func (p *pacer) release(f *flight) {
 	p.signal()
 }
 
-// end tells that a request has ended, and lets go what waited for it alone.
-func (p *pacer) end(id int64, at time.Duration, l *links) {
+// end tells that a request has ended, and lets go what waited for it alone,
+// after render has made its text.
+func (p *pacer) end(id int64, at time.Duration, l *links, render func(*flight)) {
 	if _, ok := l.referenced[id]; !ok {
 		return
 	}
+	free := p.noteEnd(id, at)
+	for _, f := range free {
+		render(f)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range free {
+		p.held--
+		p.release(f)
+	}
+}
+
+// noteEnd returns what waited for id alone.
+func (p *pacer) noteEnd(id int64, at time.Duration) (free []*flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended[id] = at
@@ -138,11 +153,11 @@ func (p *pacer) end(id int64, at time.Duration, l *links) {
 			}
 		}
 		if f.missing--; f.missing == 0 {
-			p.held--
-			p.release(f)
+			free = append(free, f)
 		}
 	}
 	delete(p.waiting, id)
+	return free
 }
 
 // next returns the request that is eligible first and when; ok is false if none

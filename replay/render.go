@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
+	"sync"
 
 	"reprise/replay/protocol"
 	"reprise/trace"
@@ -16,10 +17,12 @@ import (
 // A renderer turns rows into requests. It keeps the messages of conversations
 // that come as deltas until their last turn.
 type renderer struct {
-	c       *Config
-	text    tokens.Text
+	c     *Config
+	text  tokens.Text
+	turns map[string]int64 // rows with delta messages by session, from the survey
+
+	mu      sync.Mutex
 	history map[string]*conversation
-	turns   map[string]int64 // rows with delta messages by session, from the survey
 }
 
 // A conversation is what has been said so far, the inside of a JSON array.
@@ -136,6 +139,8 @@ func (r *renderer) messages(row *trace.Request) ([]byte, error) {
 	if row.MessagesMode.Or(trace.MessagesFull) != trace.MessagesDelta || !ok {
 		return text, nil
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	c := r.history[session]
 	if c == nil {
 		c = &conversation{left: r.turns[session]}

@@ -234,7 +234,7 @@ func (r *run) send(ctx context.Context, f *flight, seq int) {
 		f.res.Outcome, f.res.Cause = results.OutcomeUnsent, trace.Some(f.unsent)
 		f.res.URL = r.targets[seq%len(r.targets)].name
 		if r.pacer != nil {
-			r.pacer.end(f.res.ID, r.now(), r.survey.links)
+			r.pacer.end(f.res.ID, r.now(), r.survey.links, r.render)
 		}
 		r.finish(f)
 		return
@@ -297,7 +297,7 @@ func (r *run) ended(f *flight) {
 	}
 	r.mu.Unlock()
 	if r.pacer != nil {
-		r.pacer.end(f.res.ID, f.res.End.Value, r.survey.links)
+		r.pacer.end(f.res.ID, f.res.End.Value, r.survey.links, r.render)
 	}
 	r.done.Add(1)
 	if f.res.Outcome != results.OutcomeOK && f.res.Outcome != results.OutcomeNotStreamed {
@@ -382,10 +382,11 @@ func (r *run) prepare(ctx context.Context) *queue {
 		q.err = r.c.each(ctx, func(b *trace.Batch, row int, due time.Duration, hasDue bool) error {
 			f := r.flight(b, row, due, hasDue)
 			f.seq = n
-			if r.pacer == nil {
-				r.render(f)
-			} else {
+			if r.pacer != nil {
 				f.waits(before, due, r.c.Selection.speed())
+			}
+			if r.pacer == nil || !r.pacer.think { // think pacing takes in the whole trace: its texts are made when they are wanted
+				r.render(f)
 			}
 			if n++; n == aheadRequests/2 {
 				close(q.ready)
@@ -417,6 +418,10 @@ func (r *run) flight(b *trace.Batch, i int, due time.Duration, hasDue bool) *fli
 
 // render makes the body of a flight.
 func (r *run) render(f *flight) {
+	if f.rendered {
+		return
+	}
+	f.rendered = true
 	row := f.row
 	f.row = trace.Request{}
 	if why := sendable(&row); why != "" {
