@@ -45,6 +45,7 @@ type Config struct {
 	ExtraBody [][]byte          // JSON objects merged into each body
 	Scope     string            // of prompts: another scope shares no prompt text
 
+	Cancel Cancel        // which requests are given up on purpose
 	Pace   string        // "" = PaceSchedule
 	GapCap time.Duration // longest wait after an earlier request, for causal and think pacing; 0 = none
 

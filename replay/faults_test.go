@@ -227,3 +227,48 @@ func TestModels(t *testing.T) {
 		}
 	}
 }
+
+func TestCancellations(t *testing.T) {
+	gaveUp := at(0, 5000, 1)
+	gaveUp.Cancel = trace.Some(700 * time.Millisecond)
+	rows := traceOf(trace.ClockTrace, gaveUp, at(0, 10, 1), at(10, 10, 300))
+	for text, want := range map[string][]time.Duration{ // 0 = not cancelled
+		"none":                {0, 0, 0},
+		"recorded":            {700 * time.Millisecond, 0, 0},
+		"after=1s":            {time.Second, 0, 1010 * time.Millisecond},
+		"share=100%,after=2s": {2 * time.Second, 0, 2010 * time.Millisecond},
+	} {
+		c, err := ParseCancel(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			m := exact()
+			m.Engine.MaxBatch = 8
+			got, _, err := replayTo(t, t.Context(), mock.New(m), Config{source: rows, Cancel: c})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for id, end := range want {
+				r := got[int64(id)]
+				if cancelled := r.Outcome == results.OutcomeCancelled; cancelled != (end > 0) && id != 1 || cancelled && id != 1 && r.End.Value != end {
+					t.Errorf("%s id %d: %s at %v (%s)", text, id, r.Outcome, r.End.Value, r.Cause.Value)
+				}
+			}
+		})
+	}
+	for _, text := range []string{"share=5%", "after=x", "after=1s,share=0", "after=1s,share=101%", "soon"} {
+		if _, err := ParseCancel(text); err == nil || trace.Fix(err) == "" {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	n := 0
+	for id := range int64(10_000) {
+		if _, yes := (Cancel{Share: 0.05, After: 1}).after(7, id, trace.Optional[time.Duration]{}); yes {
+			n++
+		}
+	}
+	if n < 400 || n > 600 {
+		t.Errorf("%d of 10,000 for a share of 5 %%", n)
+	}
+}

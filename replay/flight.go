@@ -20,6 +20,7 @@ type flight struct {
 	res     results.Result
 	unsent  string // why it cannot be sent; "" if it can
 	stream  bool
+	cancel  trace.Optional[time.Duration] // recorded: when the client gave up
 	choices int32
 	body    []byte // of the request
 
@@ -47,6 +48,7 @@ func (f *flight) send(t *target) {
 	f.x.Request = t.request(make([]byte, 0, len(t.head)+len(f.body)+128), f.run.requestID(f.res.ID), f.body)
 	f.body = nil
 	f.x.Limits = transport.Limits{Total: f.run.c.timeout(), Bytes: f.run.c.BytesTimeout, Token: f.run.c.TokenTimeout}
+	f.x.Limits.Cancel, f.x.Limits.HasCancel = f.run.c.Cancel.after(f.run.c.Selection.Seed, f.res.ID, f.cancel)
 	f.x.OnHead, f.x.OnBody, f.x.Done = f.onHead, f.onBody, f.onDone
 	f.response = f.run.responses.Get(f.stream)
 	f.response.Account.Choices = int(max(1, f.choices))
@@ -146,6 +148,8 @@ func endKind(e transport.End) ledger.End {
 		return ledger.EndReset
 	case transport.EndTimeout:
 		return ledger.EndTimeout
+	case transport.EndCancelled:
+		return ledger.EndCancelled
 	case transport.EndCut:
 		return ledger.EndCut
 	case transport.EndProtocol:

@@ -24,6 +24,7 @@ type Selection struct {
 const (
 	streamArrivals uint64 = 1 + iota
 	streamSessions
+	streamCancel
 )
 
 func (s *Selection) speed() float64 {

@@ -157,7 +157,7 @@ func (r *run) describe() *results.Run {
 	}
 	run := &results.Run{
 		Version: c.Version, Label: label, Labels: c.Labels, Pace: c.pace(), Speed: c.Selection.speed(), Seed: c.Selection.Seed,
-		Protocol: c.protocol().Name(), Models: c.Models, Flags: c.Flags, Planned: r.survey.Planned, Warnings: r.survey.Warnings(),
+		Protocol: c.protocol().Name(), Models: c.Models, Flags: c.Flags, Planned: r.survey.Planned, Warnings: r.survey.Warnings(c),
 		Host: results.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
 	}
 	for _, t := range r.targets {
@@ -408,7 +408,7 @@ func (r *run) prepare(ctx context.Context) *queue {
 // flight takes one row.
 func (r *run) flight(b *trace.Batch, i int, due time.Duration, hasDue bool) *flight {
 	row := b.Row(i)
-	f := &flight{run: r, due: due, eligible: due, hasDue: hasDue, row: row, stream: r.c.streams(&row), choices: row.Choices.Or(1)}
+	f := &flight{run: r, due: due, eligible: due, hasDue: hasDue, row: row, stream: r.c.streams(&row), choices: row.Choices.Or(1), cancel: row.Cancel}
 	f.res = results.Result{
 		ID: row.ID, Protocol: r.record.Protocol, Session: row.Session, Turn: row.Turn, Agent: row.Agent,
 		RecordedTTFT: row.RecordedTTFT, RecordedE2E: row.RecordedE2E,

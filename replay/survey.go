@@ -25,6 +25,7 @@ type Survey struct {
 	ZeroOutput            int64            // rows that recorded 0 output tokens; they ask for 1
 	Unsendable            int64            // rows that cannot be sent
 	UnsendableWhy         string           // of the first of them
+	Cancelled             int64            // rows whose recorded client gave up
 	TooShort              int64            // rows with 0 input tokens; their prompt has 1
 	OpenHistory           int64            // delta turns whose conversation lacks the answers in between
 
@@ -109,6 +110,9 @@ func (l *looker) row(b *trace.Batch, i int, due time.Duration, _ bool) error {
 	}
 	model, _ := b.Model.Get(i)
 	l.Models[model]++
+	if !b.CancelNS.Null[i] {
+		l.Cancelled++
+	}
 	if e2e, ok := b.RecordedE2ENS.Get(i); ok {
 		l.busy += time.Duration(e2e)
 		l.latency++
@@ -155,7 +159,7 @@ func (l *looker) end() {
 }
 
 // Warnings are the doubts that a survey raises.
-func (s *Survey) Warnings() []string {
+func (s *Survey) Warnings(c *Config) []string {
 	var out []string
 	add := func(n int64, format string, args ...any) {
 		if n > 0 {
@@ -166,6 +170,9 @@ func (s *Survey) Warnings() []string {
 	add(s.ZeroOutput, "recorded 0 output tokens; they ask for 1")
 	add(s.TooShort, "recorded 0 input tokens; their prompt has 1")
 	add(s.OpenHistory, "continue a conversation whose recorded answers are not in the trace; their history has only the user's side")
+	if c.Cancel == (Cancel{}) {
+		add(s.Cancelled, "were given up by their client when they were recorded; here they run to their end (--cancel recorded gives them up at that time)")
+	}
 	if s.PeakRate > 0 && s.Planned.Requests-s.OutputRows-s.Unsendable > 0 {
 		add(s.Planned.Requests-s.OutputRows, "do not know their output length; the server decides it")
 	}

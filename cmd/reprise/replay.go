@@ -86,6 +86,7 @@ func targetFlags() []cli.Flag {
 
 func limitFlags() []cli.Flag {
 	return []cli.Flag{
+		&cli.StringFlag{Name: "cancel", Value: "none", Usage: "requests to give up on purpose: none, recorded (as the trace says), after=2s or share=5%,after=2s"},
 		&cli.IntFlag{Name: "max-in-flight", Usage: "cap on requests in flight; waits are counted and the run is labelled capped (default: none)"},
 		&cli.DurationFlag{Name: "timeout", Value: replay.DefaultTimeout, Usage: "longest a request may take from sent; 0 = no limit"},
 		&cli.DurationFlag{Name: "idle-timeout", Usage: "longest wait for a byte of an answer (default: no limit)"},
@@ -148,6 +149,10 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 	}
 	if config.Selection.Speed <= 0 {
 		return nil, bad("speed", fmt.Errorf("%v: must be above 0", config.Selection.Speed))
+	}
+	var cerr error
+	if config.Cancel, cerr = replay.ParseCancel(c.String("cancel")); cerr != nil {
+		return nil, bad("cancel", cerr)
 	}
 	config.Pace, config.GapCap = c.String("pace"), c.Duration("gap-cap")
 	var err error
@@ -375,7 +380,7 @@ type plan struct {
 func printPlan(c *cli.Command, config *replay.Config, s *replay.Survey) error {
 	p := plan{
 		Requests: s.Planned.Requests, InputTokens: s.Planned.InputTokens, OutputTokens: s.Planned.OutputTokens, DurationNS: s.Planned.DurationNS,
-		PeakRate: s.PeakRate, Sessions: s.Sessions, Literal: s.Literal, Models: s.Models, Warnings: s.Warnings(), Clock: s.Clock,
+		PeakRate: s.PeakRate, Sessions: s.Sessions, Literal: s.Literal, Models: s.Models, Warnings: s.Warnings(config), Clock: s.Clock,
 	}
 	if s.Planned.DurationNS > 0 {
 		rate := float64(p.Requests-1) / (float64(p.DurationNS) / 1e9)

@@ -43,6 +43,7 @@ Example:
 			&cli.StringFlag{Name: "input-lengths", Usage: "cumulative or incremental: what input_length of later turns counts (mooncake; default: by rule)"},
 			&cli.StringFlag{Name: "nested-time", Usage: "relative or absolute: basis of sub-agent times (weka; default: decided per file)"},
 			&cli.BoolFlag{Name: "keep-pairs", Usage: "keep duplicate n/s rows apart (weka; default: merged and counted)"},
+			&cli.DurationFlag{Name: "gap-cap", Usage: "longest gap within a session, the rest is cut out and counted (weka; default: none)"},
 			&cli.StringFlag{Name: "session-column", Usage: "column that names the session (baseten; default: by rule)"},
 			&cli.BoolFlag{Name: "single-turn", Usage: "only the first turn of each conversation (sharegpt)"},
 			&cli.BoolFlag{Name: "json", Usage: "print the account as one JSON object"},
@@ -62,7 +63,7 @@ func importFormats() string {
 
 // importFlags are the flags that change what an import gives; they stand in the
 // history.
-var importFlags = []string{"block-tokens", "time-unit", "input-lengths", "nested-time", "keep-pairs", "session-column", "single-turn"}
+var importFlags = []string{"block-tokens", "time-unit", "input-lengths", "nested-time", "keep-pairs", "gap-cap", "session-column", "single-turn"}
 
 func runImport(ctx context.Context, c *cli.Command) error {
 	if c.Args().Len() == 0 {
@@ -98,7 +99,7 @@ func runImport(ctx context.Context, c *cli.Command) error {
 	}
 	imp, err := format.NewImporter(formats.Options{
 		BlockTokens: c.Int("block-tokens"), TimeUnit: c.String("time-unit"), InputLengths: c.String("input-lengths"),
-		NestedTime: c.String("nested-time"), KeepPairs: c.Bool("keep-pairs"),
+		NestedTime: c.String("nested-time"), KeepPairs: c.Bool("keep-pairs"), GapCap: c.Duration("gap-cap"),
 		SessionColumn: c.String("session-column"), SingleTurn: c.Bool("single-turn"),
 	})
 	if err != nil {

@@ -17,12 +17,13 @@ import (
 type End uint8
 
 const (
-	EndClean    End = iota // the response is complete
-	EndRefused             // no connection: refused, DNS, TLS
-	EndReset               // the connection broke before the response was complete
-	EndTimeout             // a limit passed
-	EndCut                 // stopped from outside
-	EndProtocol            // the server did not speak HTTP/1.1, or the sink refused what it sent
+	EndClean     End = iota // the response is complete
+	EndRefused              // no connection: refused, DNS, TLS
+	EndReset                // the connection broke before the response was complete
+	EndTimeout              // a limit passed
+	EndCut                  // stopped from outside
+	EndCancelled            // given up on purpose, as Limits.Cancel said
+	EndProtocol             // the server did not speak HTTP/1.1, or the sink refused what it sent
 )
 
 // Limits end an exchange; 0 means no limit. All count from Sent.
@@ -30,6 +31,9 @@ type Limits struct {
 	Total time.Duration // whole exchange
 	Bytes time.Duration // without a byte of response
 	Token time.Duration // without a token
+
+	Cancel    time.Duration // give up on purpose after so long, if HasCancel
+	HasCancel bool
 }
 
 // An Exchange is one request and its response. The caller fills the first
@@ -243,18 +247,21 @@ func (k *conn) deadline(x *Exchange) {
 	if x.stop != nil || x.writeErr != nil {
 		return
 	}
-	at, _, limited := x.next()
+	at, _, _, limited := x.next()
 	if !limited {
 		return
 	}
 	k.nc.SetDeadline(time.Now().Add(at - k.client.now()))
 }
 
-// next returns the earliest limit and why it ends the exchange.
-func (x *Exchange) next() (at time.Duration, cause string, limited bool) {
+// next returns the earliest limit, and how and why it ends the exchange.
+func (x *Exchange) next() (at time.Duration, end End, cause string, limited bool) {
 	sent, ok := x.Sent()
 	if !ok {
-		return 0, "", false
+		return 0, 0, "", false
+	}
+	if x.Limits.HasCancel {
+		at, end, cause, limited = sent+x.Limits.Cancel, EndCancelled, fmt.Sprintf("cancelled after %v, on purpose", x.Limits.Cancel), true
 	}
 	for _, l := range []struct {
 		from, limit time.Duration
@@ -265,10 +272,10 @@ func (x *Exchange) next() (at time.Duration, cause string, limited bool) {
 		{max(sent, time.Duration(x.lastToken.Load())), x.Limits.Token, "no token for %v"},
 	} {
 		if l.limit > 0 && (!limited || l.from+l.limit < at) {
-			at, cause, limited = l.from+l.limit, fmt.Sprintf(l.cause, l.limit), true
+			at, end, cause, limited = l.from+l.limit, EndTimeout, fmt.Sprintf(l.cause, l.limit), true
 		}
 	}
-	return at, cause, limited
+	return at, end, cause, limited
 }
 
 func (k *conn) cut(cause error) {
@@ -327,7 +334,7 @@ func (k *conn) reader() {
 // limit was moved while the read slept.
 func (k *conn) early(x *Exchange) bool {
 	stop, writeErr := x.stopped()
-	at, _, limited := x.next()
+	at, _, _, limited := x.next()
 	return stop == nil && writeErr == nil && (!limited || k.client.now() < at)
 }
 
@@ -365,14 +372,14 @@ func (k *conn) head(x *Exchange, at time.Duration) {
 // broken ends x after a failed read.
 func (k *conn) broken(x *Exchange, err error, at time.Duration) {
 	stop, writeErr := x.stopped()
-	limit, cause, limited := x.next()
+	limit, end, cause, limited := x.next()
 	switch {
 	case stop != nil:
 		k.finish(x, EndCut, stop, at, false)
 	case errors.Is(err, os.ErrDeadlineExceeded) && writeErr != nil && !(limited && at >= limit):
 		k.finish(x, EndReset, plain(writeErr), at, false)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		k.finish(x, EndTimeout, errors.New(cause), at, false)
+		k.finish(x, end, errors.New(cause), at, false)
 	case x.Reused && !x.HasByte && !x.Resent && isClosed(err) && at-x.sentOr(at) < staleWithin && x.sentOr(at)-k.idleSince >= staleIdle:
 		k.resend(x)
 	case err == io.EOF:
