@@ -26,13 +26,13 @@ func readUnigram(raw json.RawMessage) (*unigram, error) {
 		Vocab        []scored
 	}{UnkID: -1}
 	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, fmt.Errorf("Unigram: %w", err)
+		return nil, fmt.Errorf("unigram: %w", err)
 	}
 	m := &unigram{ids: make(map[string]int32, len(c.Vocab)), unk: c.UnkID}
 	lowest := math.Inf(1)
 	for i, v := range c.Vocab {
 		if v.piece == "" {
-			return nil, fmt.Errorf("Unigram: piece %d is empty", i)
+			return nil, fmt.Errorf("unigram: piece %d is empty", i)
 		}
 		m.ids[v.piece] = int32(i)
 		m.scores = append(m.scores, v.score)
@@ -43,7 +43,7 @@ func readUnigram(raw json.RawMessage) (*unigram, error) {
 	}
 	m.unkScore = lowest - 10 // kUnkPenalty
 	if m.unk < 0 || int(m.unk) >= len(c.Vocab) {
-		return nil, fmt.Errorf("Unigram: unk_id %d is not in the vocabulary", m.unk)
+		return nil, fmt.Errorf("unigram: unk_id %d is not in the vocabulary", m.unk)
 	}
 	for b := range m.fallback {
 		m.fallback[b] = -1
