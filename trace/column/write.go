@@ -21,7 +21,6 @@ const (
 type Writer struct {
 	pw     *parquet.GenericWriter[any]
 	leaves []*leafWriter
-	width  int // columns of a batch
 	rows   int // in the open row group
 	bytes  int // likewise
 }
