@@ -148,9 +148,10 @@ func TestEndings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, _ := serve(t, c.servers...)
-				x, body := do(client, &Exchange{})
+				x, _ := do(client, &Exchange{})
 				if len(c.servers) == 2 {
 					time.Sleep(2 * time.Second)
+					var body string
 					x, body = do(client, &Exchange{})
 					if body != "b" {
 						t.Errorf("body %q after sending again", body)
