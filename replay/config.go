@@ -55,6 +55,10 @@ type Config struct {
 	TokenTimeout time.Duration // longest wait for a token; 0 = none
 	Grace        time.Duration // after sending has stopped; 0 = DefaultGrace after an interrupt, else until the requests' own limits
 
+	// Tokenizer counts the tokens of a chunk's text where the server sent no
+	// count; such counts are labelled local. nil leaves them unknown.
+	Tokenizer func(text []byte) int
+
 	TLS    TLS
 	Labels map[string]string // into run.json
 	Flags  map[string]string // into run.json, as given, without secrets

@@ -272,3 +272,22 @@ func TestCancellations(t *testing.T) {
 		t.Errorf("%d of 10,000 for a share of 5 %%", n)
 	}
 }
+
+// Without a count from the server, a local tokenizer counts, and says so.
+func TestLocalTokenizer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := exact()
+		m.Usage, m.TokensPerChunk = mock.UsageNone, 3
+		got, _, err := replayTo(t, t.Context(), mock.New(m), Config{
+			source: traceOf(trace.ClockTrace, at(0, 10, 7)), Tokenizer: func(text []byte) int { return len(strings.Fields(string(text))) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := got[0]
+		source, _ := results.LedgerSource(r.Ledger)
+		if r.OutputTokens.Value != 7 || r.OutputSource.Value != results.SourceLocal || source != results.SourceLocal {
+			t.Errorf("%v tokens counted by %v, chunks by %v", r.OutputTokens, r.OutputSource, source)
+		}
+	})
+}

@@ -52,6 +52,7 @@ func (f *flight) send(t *target) {
 	f.x.OnHead, f.x.OnBody, f.x.Done = f.onHead, f.onBody, f.onDone
 	f.response = f.run.responses.Get(f.stream)
 	f.response.Account.Choices = int(max(1, f.choices))
+	f.response.Account.Tokenizer = f.run.c.Tokenizer
 	f.response.Start(nil)
 	t.client.Send(&f.x)
 }

@@ -21,6 +21,7 @@ import (
 	"reprise/replay/protocol"
 	"reprise/trace"
 	"reprise/trace/results"
+	"reprise/trace/tokens/hf"
 )
 
 func replayCommand() *cli.Command {
@@ -79,6 +80,7 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: "stream", Value: "on", Usage: "on, off or recorded: whether to ask for streams; without one there is no TTFT"},
 		&cli.StringFlag{Name: "output-length", Value: replay.DefaultOutput, Usage: "exact (min_tokens, ignore_eos), cap (max_tokens) or free: how many tokens to ask for"},
 		&cli.BoolFlag{Name: "probe", Value: true, Usage: "ask the endpoint with a few small requests first: fields it takes, tokens its template adds"},
+		&cli.StringFlag{Name: "tokenizer", Usage: "tokenizer.json of the model: counts chunks for which the server sends no count, labelled local"},
 		&cli.StringFlag{Name: "ca-file", Usage: "PEM file with certificate authorities to trust beside the system's"},
 		&cli.BoolFlag{Name: "insecure", Usage: "do not check the server's certificate"},
 	}
@@ -178,12 +180,33 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 	default:
 		return nil, misuse("use on, off or recorded", "--stream %q", s)
 	}
+	if err := tokenizerFlag(c, config); err != nil {
+		return nil, err
+	}
 	if err := contentFlags(c, config); err != nil {
 		return nil, err
 	}
 	config.NoProbe = !c.Bool("probe")
 	config.Progress = progressTo(c)
 	return config, nil
+}
+
+func tokenizerFlag(c *cli.Command, config *replay.Config) error {
+	path := c.String("tokenizer")
+	if path == "" {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return misused{fmt.Errorf("--tokenizer: %w", err), "name the tokenizer.json that comes with the model"}
+	}
+	defer f.Close()
+	t, err := hf.Load(f)
+	if err != nil {
+		return misused{fmt.Errorf("--tokenizer %s: %w", path, err), "name the tokenizer.json that comes with the model"}
+	}
+	config.Tokenizer = func(text []byte) int { return t.Count(string(text)) }
+	return nil
 }
 
 // contentFlags reads models, headers, key, extra body and labels.
