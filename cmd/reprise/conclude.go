@@ -40,4 +40,3 @@ func conclude(ctx context.Context, c *cli.Command, dir string, run *results.Run)
 	}
 	return nil
 }
-
