@@ -58,7 +58,7 @@ func (s *Summary) head(p *printer) {
 		p.pair("trace", fmt.Sprintf("%s (sha256 %.12s)", s.Trace.Name, s.Trace.SHA256))
 	}
 	p.pair("planned", fmt.Sprintf("%s requests in %v, %s input and %s output tokens",
-		grouped(s.Planned.Requests), time.Duration(s.Planned.DurationNS).Round(time.Millisecond), grouped(s.Planned.InputTokens), grouped(s.Planned.OutputTokens)))
+		grouped(s.Planned.Requests), time.Duration(s.Planned.DurationNS).Round(time.Millisecond), plannedTokens(s.Planned.InputTokens), plannedTokens(s.Planned.OutputTokens)))
 	sent := fmt.Sprintf("%s requests, %s recorded", grouped(q.Sent), grouped(q.Recorded))
 	if q.WarmUp > 0 {
 		sent += fmt.Sprintf(", %s of the warm-up, in none of the numbers", grouped(q.WarmUp))
@@ -174,4 +174,12 @@ func (s *Summary) definitions(p *printer) {
 	for _, m := range s.Metrics {
 		p.wrap(fmt.Sprintf("  %-17s", m.Name), fmt.Sprintf("%s; n counts %ss", m.Definition, m.Of), 19)
 	}
+}
+
+// plannedTokens is a sum, or says that no request of the plan knows.
+func plannedTokens(n *int64) string {
+	if n == nil {
+		return "unknown"
+	}
+	return grouped(*n)
 }

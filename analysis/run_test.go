@@ -89,7 +89,7 @@ func baseRun() *results.Run {
 	return &results.Run{
 		Version: "0.0.0", Started: "2026-01-02T03:04:05Z", Label: "open loop", Pace: "schedule", Speed: 1, Protocol: "chat",
 		Trace: &trace.Input{Name: "prod.parquet", SHA256: "5d41402abc4b2a76b9719d911017c592", Bytes: 10}, URLs: []string{"http://host:8000/v1/chat/completions"},
-		Planned: results.Planned{Requests: 8, InputTokens: 310, OutputTokens: 25, DurationNS: 600e6},
+		Planned: results.Planned{Requests: 8, InputTokens: new(int64(310)), OutputTokens: new(int64(25)), DurationNS: 600e6},
 		Ended:   &results.Ended{DurationNS: 900.2e6, Sent: 7, Unsent: 1, Capped: 1, Client: results.Client{CPUSeconds: &cpu, GCCycles: 2, GCPauseNS: 150_000, ConnsOpened: 1, ConnsReused: 5}},
 		Host:    results.Host{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26"},
 	}

@@ -96,14 +96,14 @@ func (l *looker) row(b *trace.Batch, i int, due time.Duration, _ bool) error {
 	l.peak = max(l.peak, l.inSecond)
 	if n, ok := b.InputTokens.Get(i); ok {
 		l.InputRows++
-		l.Planned.InputTokens += n
+		add(&l.Planned.InputTokens, n)
 		if n == 0 {
 			l.TooShort++
 		}
 	}
 	if n, ok := b.OutputTokens.Get(i); ok {
 		l.OutputRows++
-		l.Planned.OutputTokens += n
+		add(&l.Planned.OutputTokens, n)
 		if n == 0 {
 			l.ZeroOutput++
 		}
@@ -119,6 +119,14 @@ func (l *looker) row(b *trace.Batch, i int, due time.Duration, _ bool) error {
 	}
 	l.content(b, i)
 	return nil
+}
+
+// add sums what is known; the sum is unknown until something is.
+func add(sum **int64, n int64) {
+	if *sum == nil {
+		*sum = new(int64)
+	}
+	**sum += n
 }
 
 func (l *looker) content(b *trace.Batch, i int) {

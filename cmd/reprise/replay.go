@@ -387,17 +387,17 @@ func progressTo(c *cli.Command) func(replay.Progress) {
 // plan is what --dry-run prints.
 type plan struct {
 	Requests     int64            `json:"requests"`
-	InputTokens  int64            `json:"input_tokens"`
-	OutputTokens int64            `json:"output_tokens"`
-	DurationNS   int64            `json:"duration_ns"`  // first to last due
-	MeanRate     *float64         `json:"mean_rate_hz"` // null for one instant
-	PeakRate     float64          `json:"peak_rate_hz"` // most due within one second
-	InFlight     *float64         `json:"in_flight"`    // mean, from recorded latencies; null if they are not recorded
-	Sessions     int64            `json:"sessions"`     //
-	Literal      int64            `json:"literal"`      // requests with literal content
-	Models       map[string]int64 `json:"models"`       // requests by recorded model
-	Warnings     []string         `json:"warnings"`     //
-	Clock        string           `json:"clock"`        //
+	InputTokens  *int64           `json:"input_tokens"`  // sum over those that know; null if none does
+	OutputTokens *int64           `json:"output_tokens"` // likewise
+	DurationNS   int64            `json:"duration_ns"`   // first to last due
+	MeanRate     *float64         `json:"mean_rate_hz"`  // null for one instant
+	PeakRate     float64          `json:"peak_rate_hz"`  // most due within one second
+	InFlight     *float64         `json:"in_flight"`     // mean, from recorded latencies; null if they are not recorded
+	Sessions     int64            `json:"sessions"`      //
+	Literal      int64            `json:"literal"`       // requests with literal content
+	Models       map[string]int64 `json:"models"`        // requests by recorded model
+	Warnings     []string         `json:"warnings"`      //
+	Clock        string           `json:"clock"`         //
 }
 
 func printPlan(c *cli.Command, config *replay.Config, s *replay.Survey) error {
@@ -427,8 +427,8 @@ func printPlan(c *cli.Command, config *replay.Config, s *replay.Survey) error {
 		_ = y("requests", group3(p.Requests)) &&
 			y("duration", time.Duration(p.DurationNS).String()+" from first to last due") &&
 			y("rate", rate) &&
-			y("input tokens", fmt.Sprintf("%s in %s requests that know them", group3(p.InputTokens), group3(s.InputRows))) &&
-			y("output tokens", fmt.Sprintf("%s in %s requests that know them", group3(p.OutputTokens), group3(s.OutputRows))) &&
+			y("input tokens", plannedText(p.InputTokens, s.InputRows)) &&
+			y("output tokens", plannedText(p.OutputTokens, s.OutputRows)) &&
 			y("in flight", inFlight) &&
 			y("models", modelText(s.Models, config)) &&
 			y("literal content", rowsText(p.Literal, p.Requests))
@@ -438,6 +438,13 @@ func printPlan(c *cli.Command, config *replay.Config, s *replay.Survey) error {
 			}
 		}
 	})
+}
+
+func plannedText(sum *int64, rows int64) string {
+	if sum == nil {
+		return "not known: the trace does not say"
+	}
+	return fmt.Sprintf("%s in %s requests that know them", group3(*sum), group3(rows))
 }
 
 func modelText(models map[string]int64, config *replay.Config) string {

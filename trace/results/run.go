@@ -58,10 +58,10 @@ type Run struct {
 
 // Planned is what the run was to do.
 type Planned struct {
-	Requests     int64 `json:"requests"`
-	InputTokens  int64 `json:"input_tokens"`  // sum where known
-	OutputTokens int64 `json:"output_tokens"` // likewise
-	DurationNS   int64 `json:"duration_ns"`   // first to last due
+	Requests     int64  `json:"requests"`
+	InputTokens  *int64 `json:"input_tokens"`  // sum over the rows that know them; null if none does
+	OutputTokens *int64 `json:"output_tokens"` // likewise
+	DurationNS   int64  `json:"duration_ns"`   // first to last due
 }
 
 // A Probe is what a few small requests before the run found out.
