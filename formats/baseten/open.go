@@ -242,6 +242,9 @@ type arrowTable struct {
 // batch that are read take memory; a compressed batch is unpacked whole.
 func openArrow(at io.ReaderAt, size int64) (t *arrowTable, err error) {
 	defer guard(&err)
+	if err := verifyFile(at, size); err != nil {
+		return nil, err
+	}
 	if data, unmap, ok := mapFile(at, size); ok {
 		if r, err := mapped(data); err == nil {
 			return &arrowTable{r: r, unmap: unmap}, nil
@@ -301,9 +304,16 @@ type streamTable struct {
 
 func openStream(r io.Reader, done func() error) (t *streamTable, err error) {
 	defer guard(&err)
+	defer func() {
+		if t == nil {
+			done()
+		}
+	}()
+	if r, err = verifyStream(r); err != nil {
+		return nil, err
+	}
 	reader, err := ipc.NewReader(r)
 	if err != nil {
-		done()
 		return nil, err
 	}
 	return &streamTable{reader, done}, nil
