@@ -38,7 +38,7 @@ Example:
 			&cli.StringFlag{Name: "rejects", Usage: "file for rejected and merged rows (default OUT.rejects.jsonl); needed with -o -"},
 			&cli.BoolFlag{Name: "strict", Usage: "stop at the first row that cannot be used"},
 			&cli.StringFlag{Name: "memory", Value: "512MB", Usage: "bytes that sorting may hold before it goes to disk"},
-			&cli.IntFlag{Name: "block-tokens", Usage: "tokens per prefix block (mooncake; default: found from the file)"},
+			&cli.IntFlag{Name: "block-tokens", Usage: "tokens per prefix block (mooncake: default found from the file; baseten, weka: where the file does not say)"},
 			&cli.StringFlag{Name: "time-unit", Usage: "s, ms, us or ns of source times (mooncake; default ms)"},
 			&cli.StringFlag{Name: "input-lengths", Usage: "cumulative or incremental: what input_length of later turns counts (mooncake; default: by rule)"},
 			&cli.StringFlag{Name: "nested-time", Usage: "relative or absolute: basis of sub-agent times (weka; default: decided per file)"},

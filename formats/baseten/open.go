@@ -242,7 +242,7 @@ type arrowTable struct {
 // batch that are read take memory; a compressed batch is unpacked whole.
 func openArrow(at io.ReaderAt, size int64) (t *arrowTable, err error) {
 	defer guard(&err)
-	if err := verifyFile(at, size); err != nil {
+	if err := source.VerifyArrowFile(at, size); err != nil {
 		return nil, err
 	}
 	if data, unmap, ok := mapFile(at, size); ok {
@@ -309,7 +309,7 @@ func openStream(r io.Reader, done func() error) (t *streamTable, err error) {
 			done()
 		}
 	}()
-	if r, err = verifyStream(r); err != nil {
+	if r, err = source.VerifyArrowStream(r); err != nil {
 		return nil, err
 	}
 	reader, err := ipc.NewReader(r)

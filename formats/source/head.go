@@ -83,6 +83,9 @@ func (s *Source) arrowHead() (*Head, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := VerifyArrowFile(r, size); err != nil {
+		return nil, trace.WithFix(s.Wrap(err), "the file begins like Arrow IPC but cannot be read as such; fetch it again")
+	}
 	f, err := ipc.NewFileReader(io.NewSectionReader(r, 0, size))
 	if err != nil {
 		return nil, trace.WithFix(s.Wrap(err), "the file begins like Arrow IPC but cannot be read as such; fetch it again")

@@ -1,4 +1,4 @@
-package baseten
+package source
 
 import (
 	"bytes"
@@ -25,8 +25,8 @@ const (
 
 var errSchema = errors.New("the description of the columns is damaged")
 
-// verifyFile checks the schema in the footer of an Arrow IPC file.
-func verifyFile(at io.ReaderAt, size int64) error {
+// VerifyArrowFile checks the schema in the footer of an Arrow IPC file.
+func VerifyArrowFile(at io.ReaderAt, size int64) error {
 	var end [arrowFooterTrailer]byte
 	if size < 2*arrowFooterTrailer {
 		return fmt.Errorf("%d bytes are no file", size)
@@ -45,9 +45,9 @@ func verifyFile(at io.ReaderAt, size int64) error {
 	return verifySchema(footer, slotFooterSchema)
 }
 
-// verifyStream checks the schema that an Arrow IPC stream begins with, and
+// VerifyArrowStream checks the schema that an Arrow IPC stream begins with, and
 // returns the stream from its start.
-func verifyStream(r io.Reader) (io.Reader, error) {
+func VerifyArrowStream(r io.Reader) (io.Reader, error) {
 	head := make([]byte, 8)
 	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, err
@@ -65,7 +65,11 @@ func verifyStream(r io.Reader) (io.Reader, error) {
 
 // verifySchema checks the schema in a slot of the root table.
 func verifySchema(table []byte, slot flatbuffers.VOffsetT) (err error) {
-	defer guard(&err)
+	defer func() { // flatbuffers reads out of range of a damaged table
+		if recover() != nil {
+			err = errSchema
+		}
+	}()
 	root := flatbuffers.Table{Bytes: table, Pos: flatbuffers.GetUOffsetT(table)}
 	o := flatbuffers.UOffsetT(root.Offset(slot))
 	if o == 0 {
