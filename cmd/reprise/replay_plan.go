@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"reprise/replay"
+)
+
+// plan is what --dry-run prints.
+type plan struct {
+	Requests     int64            `json:"requests"`
+	InputTokens  *int64           `json:"input_tokens"`  // sum over those that know; null if none does
+	OutputTokens *int64           `json:"output_tokens"` // likewise
+	DurationNS   int64            `json:"duration_ns"`   // first to last due
+	MeanRate     *float64         `json:"mean_rate_hz"`  // null for one instant
+	PeakRate     float64          `json:"peak_rate_hz"`  // most due within one second
+	InFlight     *float64         `json:"in_flight"`     // mean, from recorded latencies; null if they are not recorded
+	Sessions     int64            `json:"sessions"`      //
+	Literal      int64            `json:"literal"`       // requests with literal content
+	Models       map[string]int64 `json:"models"`        // requests by recorded model
+	Warnings     []string         `json:"warnings"`      //
+	Clock        string           `json:"clock"`         //
+}
+
+func printPlan(c *cli.Command, config *replay.Config, s *replay.Survey) error {
+	p := plan{
+		Requests: s.Planned.Requests, InputTokens: s.Planned.InputTokens, OutputTokens: s.Planned.OutputTokens, DurationNS: s.Planned.DurationNS,
+		PeakRate: s.PeakRate, Sessions: s.Sessions, Literal: s.Literal, Models: s.Models, Warnings: s.Warnings(config), Clock: s.Clock,
+	}
+	if s.Planned.DurationNS > 0 {
+		rate := float64(p.Requests-1) / (float64(p.DurationNS) / 1e9)
+		p.MeanRate = &rate
+	}
+	if v, ok := s.InFlight.Get(); ok {
+		p.InFlight = &v
+	}
+	if c.Bool("json") {
+		return writeJSON(c.Root().Writer, p)
+	}
+	return table(c.Root().Writer, func(y func(string, string) bool) {
+		rate := "all at one instant"
+		if p.MeanRate != nil {
+			rate = fmt.Sprintf("%.4g requests/s on average, %.4g in the busiest second", *p.MeanRate, p.PeakRate)
+		}
+		inFlight := "not known: the trace has no recorded latencies"
+		if p.InFlight != nil {
+			inFlight = fmt.Sprintf("%.3g on average, if the endpoint is as fast as the recorded one", *p.InFlight)
+		}
+		_ = y("requests", group3(p.Requests)) &&
+			y("duration", time.Duration(p.DurationNS).String()+" from first to last due") &&
+			y("rate", rate) &&
+			y("input tokens", plannedText(p.InputTokens, s.InputRows)) &&
+			y("output tokens", plannedText(p.OutputTokens, s.OutputRows)) &&
+			y("in flight", inFlight) &&
+			y("models", modelText(s.Models, config)) &&
+			y("literal content", rowsText(p.Literal, p.Requests))
+		for _, warning := range p.Warnings {
+			if !y("warning", warning) {
+				return
+			}
+		}
+	})
+}
+
+func plannedText(sum *int64, rows int64) string {
+	if sum == nil {
+		return "not known: the trace does not say"
+	}
+	return fmt.Sprintf("%s in %s requests that know them", group3(*sum), group3(rows))
+}
+
+func modelText(models map[string]int64, config *replay.Config) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(models)) {
+		shown := name
+		if name == "" {
+			shown = "(none recorded)"
+		}
+		to := "the one model served"
+		if config.Model != "" {
+			to = config.Model
+		}
+		if m, ok := config.Models[name]; ok {
+			to = m
+		}
+		parts = append(parts, fmt.Sprintf("%s -> %s: %s", shown, to, group3(models[name])))
+	}
+	return strings.Join(parts, "; ")
+}

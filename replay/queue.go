@@ -1,0 +1,160 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"reprise/replay/protocol"
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+// A queue is the schedule of a run: flights rendered a little ahead of time.
+type queue struct {
+	flights chan *flight
+	taken   *flight
+	cancel  context.CancelFunc
+	ready   chan struct{} // closed when the first flights are there
+	err     error         // why the trace could not be read on; set before flights is closed
+}
+
+// prepare renders the selected rows in order, until ctx ends.
+func (r *run) prepare(ctx context.Context) *queue {
+	ctx, cancel := context.WithCancel(ctx)
+	q := &queue{flights: make(chan *flight, aheadRequests), cancel: cancel, ready: make(chan struct{})}
+	r.renderer = newRenderer(r.c, r.survey.turns)
+	before := map[string]time.Duration{} // by session: recorded end of the turn before
+	go func() {
+		defer close(q.flights)
+		n := 0
+		q.err = r.c.each(ctx, func(b *trace.Batch, row int, due time.Duration, hasDue bool) error {
+			f := r.flight(b, row, due, hasDue)
+			f.seq = n
+			if r.pacer != nil {
+				f.waits(before, due, r.c.Selection.speed())
+			}
+			if r.pacer == nil || !r.pacer.think { // think pacing takes in the whole trace: its texts are made when they are wanted
+				r.render(f)
+			}
+			if n++; n == aheadRequests/2 {
+				close(q.ready)
+			}
+			select {
+			case q.flights <- f:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+		if n < aheadRequests/2 {
+			close(q.ready)
+		}
+	}()
+	return q
+}
+
+// flight takes one row.
+func (r *run) flight(b *trace.Batch, i int, due time.Duration, hasDue bool) *flight {
+	row := b.Row(i)
+	f := &flight{run: r, due: due, eligible: due, hasDue: hasDue, row: row, stream: r.c.streams(&row), choices: row.Choices.Or(1), cancel: row.Cancel}
+	f.res = results.Result{
+		ID: row.ID, Protocol: r.record.Protocol, Session: row.Session, Turn: row.Turn, Agent: row.Agent,
+		RecordedTTFT: row.RecordedTTFT, RecordedE2E: row.RecordedE2E,
+	}
+	return f
+}
+
+// render makes the body of a flight.
+func (r *run) render(f *flight) {
+	if f.rendered {
+		return
+	}
+	f.rendered = true
+	row := f.row
+	f.row = trace.Request{}
+	if why := sendable(&row); why != "" {
+		f.unsent = why
+		return
+	}
+	body, err := r.renderer.body(nil, &row, &f.res)
+	if err != nil {
+		f.unsent = err.Error()
+		return
+	}
+	f.body = body
+}
+
+// waits takes from the row what it comes after. before has the recorded end of
+// the last turn of each session; of a turn without a recorded duration, its
+// arrival.
+func (f *flight) waits(before map[string]time.Duration, at time.Duration, speed float64) {
+	f.after = f.row.After
+	if d, ok := f.row.Delay.Get(); ok {
+		f.delay = trace.Some(time.Duration(float64(d) / speed))
+	}
+	key := f.row.Session.Or("") + "\x00" + f.row.Agent.Or("")
+	if end, ok := before[key]; ok && len(f.after) > 0 {
+		f.gap = max(0, at-end)
+	}
+	before[key] = at + time.Duration(float64(f.row.RecordedE2E.Or(0))/speed)
+}
+
+// Next implements Schedule.
+func (q *queue) Next() (time.Duration, bool) {
+	f, ok := <-q.flights
+	if !ok {
+		return 0, false
+	}
+	q.taken = f
+	return f.due, true
+}
+
+// take returns the next flight.
+func (q *queue) take() (*flight, bool) {
+	f, ok := <-q.flights
+	return f, ok
+}
+
+// fill waits until the first flights are rendered.
+func (q *queue) fill() { <-q.ready }
+
+// stop ends the rendering and waits for it.
+func (q *queue) stop() {
+	q.cancel()
+	for range q.flights {
+	}
+}
+
+// failed returns why the trace was not read to its end, but for an interrupt.
+func (q *queue) failed(ctx context.Context) error {
+	if q.err == nil || ctx.Err() != nil || errors.Is(q.err, context.Canceled) {
+		return nil
+	}
+	return q.err
+}
+
+// pool keeps response readers, by whether they expect a stream.
+type pool struct {
+	protocol protocol.Protocol
+	pools    [2]sync.Pool
+}
+
+func (p *pool) of(stream bool) *sync.Pool {
+	if stream {
+		return &p.pools[1]
+	}
+	return &p.pools[0]
+}
+
+// Get returns a response reader.
+func (p *pool) Get(stream bool) *protocol.Response {
+	if r, ok := p.of(stream).Get().(*protocol.Response); ok {
+		return r
+	}
+	return protocol.NewResponse(p.protocol, stream, 0)
+}
+
+// Put gives it back.
+func (p *pool) Put(stream bool, r *protocol.Response) { p.of(stream).Put(r) }
