@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -22,6 +20,11 @@ func conclude(ctx context.Context, c *cli.Command, dir string, run *results.Run)
 	if err != nil {
 		return err
 	}
+	limits, err := lateLimits(c)
+	if err != nil {
+		return err
+	}
+	summary.Judge(limits)
 	if err := analysis.WriteSummary(dir, summary); err != nil {
 		return err
 	}
@@ -35,8 +38,6 @@ func conclude(ctx context.Context, c *cli.Command, dir string, run *results.Run)
 		return err
 	case run.Ended.Interrupted:
 		return errInterrupted
-	case summary.Verdict.Code != 0:
-		return verdict{summary.Verdict.Code, fmt.Errorf("not a valid measurement: %s", strings.Join(summary.Verdict.Reasons, "; "))}
 	}
-	return nil
+	return judged(summary)
 }

@@ -39,7 +39,7 @@ Exit code 3: done, but the client was too late for a valid measurement.
 Example:
    reprise mock --listen 127.0.0.1:8000 &
    reprise replay prod.parquet --url http://127.0.0.1:8000 --to 30s -o run/`,
-		Flags: slices.Concat(selectionFlags(), targetFlags(), limitFlags(), []cli.Flag{
+		Flags: slices.Concat(selectionFlags(), targetFlags(), limitFlags(), lateFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "run directory to write"},
 			&cli.BoolFlag{Name: "force", Usage: "replace a run that is in the output directory"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print the plan and send nothing"},
@@ -139,6 +139,9 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 func replayConfig(c *cli.Command) (*replay.Config, error) {
 	bad := func(flag string, err error) error {
 		return misused{fmt.Errorf("--%s: %w", flag, err), trace.Fix(err)}
+	}
+	if _, err := lateLimits(c); err != nil {
+		return nil, err
 	}
 	config := &replay.Config{
 		URLs: c.StringSlice("url"), Output: c.String("output-length"), MaxInFlight: c.Int("max-in-flight"),

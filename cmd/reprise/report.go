@@ -30,12 +30,10 @@ func reportCommand() *cli.Command {
 		Usage:       "say what a run measured, and whether it measured the server",
 		ArgsUsage:   "RUN/",
 		Description: reportHelp,
-		Flags: []cli.Flag{
+		Flags: append(lateFlags(),
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object, as in " + results.SummaryFile},
 			&cli.BoolFlag{Name: "csv", Usage: "print one header and one row per metric"},
-			&cli.DurationFlag{Name: "late-limit", Value: analysis.DefaultLateLimit, Usage: "p99 lateness above the larger of this and --late-share is degraded, above ten times as much invalid"},
-			&cli.StringFlag{Name: "late-share", Value: strconv.FormatFloat(100*analysis.DefaultLateShare, 'f', -1, 64) + "%", Usage: "share of the median TTFT that p99 lateness may reach"},
-		},
+		),
 		Action: runReport,
 	}
 }
@@ -74,6 +72,14 @@ func runReport(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	return judged(s)
+}
+
+// lateFlags are the limits of the verdict.
+func lateFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.DurationFlag{Name: "late-limit", Value: analysis.DefaultLateLimit, Usage: "p99 lateness above the larger of this and --late-share is degraded, above ten times as much invalid"},
+		&cli.StringFlag{Name: "late-share", Value: strconv.FormatFloat(100*analysis.DefaultLateShare, 'f', -1, 64) + "%", Usage: "share of the median TTFT that p99 lateness may reach"},
+	}
 }
 
 // judged turns an invalid verdict into exit code 3.

@@ -46,7 +46,7 @@ func lowLevel(t *testing.T, root *schema.GroupNode, lists [][]int64) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	w := file.NewParquetWriter(&buf, root)
-	rows := w.AppendRowGroup()
+	rows := must(w.AppendRowGroupChecked())
 	for range root.NumFields() {
 		var err error
 		switch c := must(rows.NextColumn()).(type) {
