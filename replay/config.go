@@ -45,9 +45,10 @@ type Config struct {
 	ExtraBody [][]byte          // JSON objects merged into each body
 	Scope     string            // of prompts: another scope shares no prompt text
 
-	Cancel Cancel        // which requests are given up on purpose
-	Pace   string        // "" = PaceSchedule
-	GapCap time.Duration // longest wait after an earlier request, for causal and think pacing; 0 = none
+	Cancel  Cancel        // which requests are given up on purpose
+	Pace    string        // "" = PaceSchedule
+	History History       // whose answers later turns of a conversation in deltas carry
+	GapCap  time.Duration // longest wait after an earlier request, for causal and think pacing; 0 = none
 
 	MaxInFlight  int           // cap on requests in flight; 0 = none: open loop
 	Timeout      time.Duration // per request, from sent; 0 = DefaultTimeout, below 0 = none
@@ -85,6 +86,15 @@ const (
 	StreamOn       StreamMode = ""         // always: TTFT and ITL need it
 	StreamOff      StreamMode = "off"      // never
 	StreamRecorded StreamMode = "recorded" // as the trace says; on where it does not
+)
+
+// A History says whose answers stand in the history of a conversation.
+type History string
+
+// Histories. The zero value is HistoryRecorded.
+const (
+	HistoryRecorded History = ""     // as the trace has them
+	HistoryLive     History = "live" // what this run's server said; needs causal or think pacing
 )
 
 // A TLS says how https servers are trusted.
@@ -158,6 +168,9 @@ func (c *Config) check() error {
 	case PaceCausal, PaceThink:
 	default:
 		return trace.WithFix(fmt.Errorf("--pace %q", c.Pace), "use schedule, causal or think")
+	}
+	if c.History == HistoryLive && !c.paced() {
+		return trace.WithFix(errors.New("--history live: a turn has to wait for the answer before it"), "use it with --pace causal or --pace think")
 	}
 	switch c.Output {
 	case "", OutputExact, OutputCap, OutputFree:

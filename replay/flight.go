@@ -24,16 +24,18 @@ type flight struct {
 	choices int32
 	body    []byte // of the request
 
-	row      trace.Request // until it is rendered
-	rendered bool
-	after    []trace.Dependency // see pacer
-	delay    trace.Optional[time.Duration]
-	gap      time.Duration // recorded since the end of the turn before, where there is no delay
-	missing  int           // requests that it waits for
-	depends  bool          // it comes after a request of this run
-	lastEnd  time.Duration // of those that it comes after
-	cause    string        // kind of the dependency that ended last
-	eligible time.Duration
+	row       trace.Request // until it is rendered
+	rendered  bool
+	converses bool // its answer goes into the history of its session
+	said      ledger.Transcript
+	after     []trace.Dependency // see pacer
+	delay     trace.Optional[time.Duration]
+	gap       time.Duration // recorded since the end of the turn before, where there is no delay
+	missing   int           // requests that it waits for
+	depends   bool          // it comes after a request of this run
+	lastEnd   time.Duration // of those that it comes after
+	cause     string        // kind of the dependency that ended last
+	eligible  time.Duration
 
 	x        transport.Exchange
 	response *protocol.Response
@@ -53,6 +55,10 @@ func (f *flight) send(t *target) {
 	f.response = f.run.responses.Get(f.stream)
 	f.response.Account.Choices = int(max(1, f.choices))
 	f.response.Account.Tokenizer = f.run.c.Tokenizer
+	f.response.Account.Transcript = nil
+	if f.converses {
+		f.response.Account.Transcript = &f.said
+	}
 	f.response.Start(nil)
 	t.client.Send(&f.x)
 }
@@ -98,6 +104,10 @@ func (f *flight) onDone(x *transport.Exchange) {
 		f.response.Account.Note("sent again: the server had closed the open connection")
 	}
 	f.book(f.response.Close(end))
+	f.response.Account.Transcript = nil
+	if f.converses {
+		f.run.renderer.answered(f.res.Session.Value, &f.said)
+	}
 	f.run.responses.Put(f.stream, f.response)
 	f.response, f.x.Request = nil, nil
 	f.run.ended(f)

@@ -35,7 +35,7 @@ func (r *run) prepare(ctx context.Context) *queue {
 			if r.pacer != nil {
 				f.waits(before, due, r.c.Selection.speed())
 			}
-			if r.pacer == nil || !r.pacer.think { // think pacing takes in the whole trace: its texts are made when they are wanted
+			if r.pacer == nil || !r.pacer.think && r.c.History != HistoryLive { // think pacing takes in the whole trace: its texts are made when they are wanted
 				r.render(f)
 			}
 			if n++; n == aheadRequests/2 {
@@ -72,6 +72,7 @@ func (r *run) render(f *flight) {
 		return
 	}
 	f.rendered = true
+	f.converses = r.c.History == HistoryLive && f.row.MessagesMode.Value == trace.MessagesDelta && f.row.Session.Known
 	row := f.row
 	f.row = trace.Request{}
 	if why := sendable(&row); why != "" {

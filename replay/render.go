@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 
+	"reprise/replay/ledger"
 	"reprise/replay/protocol"
 	"reprise/trace"
 	"reprise/trace/results"
@@ -28,7 +29,8 @@ type renderer struct {
 // A conversation is what has been said so far, the inside of a JSON array.
 type conversation struct {
 	messages []byte
-	left     int64 // rows to come
+	left     int64  // rows to come
+	answer   []byte // live: the last answer as a message, to go before the next turn; nil if there is none
 }
 
 func newRenderer(c *Config, turns map[string]int64) *renderer {
@@ -146,6 +148,12 @@ func (r *renderer) messages(row *trace.Request) ([]byte, error) {
 		c = &conversation{left: r.turns[session]}
 		r.history[session] = c
 	}
+	if c.answer != nil {
+		var err error
+		if text, err = c.withAnswer(text); err != nil {
+			return nil, fmt.Errorf("id %d: %w", row.ID, err)
+		}
+	}
 	inside := bytes.TrimSuffix(bytes.TrimPrefix(bytes.TrimSpace(text), []byte("[")), []byte("]"))
 	if len(inside) > 0 && len(c.messages) > 0 {
 		c.messages = append(c.messages, ',')
@@ -160,6 +168,45 @@ func (r *renderer) messages(row *trace.Request) ([]byte, error) {
 		return nil, fmt.Errorf("id %d: messages are no JSON array", row.ID)
 	}
 	return whole, nil
+}
+
+// answered keeps what the server said in a session for its next turn.
+func (r *renderer) answered(session string, said *ledger.Transcript) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.history[session]
+	if c == nil || len(said.Choices) == 0 || len(said.Choices[0].Content) == 0 {
+		return
+	}
+	c.answer = append([]byte(`{"role":"assistant","content":"`), protocol.EscapeText(nil, string(said.Choices[0].Content))...)
+	c.answer = append(c.answer, `"}`...)
+}
+
+// withAnswer puts the live answer in the place of the recorded one, with which
+// the delta of a later turn begins. A recorded tool call stays: the results that
+// follow name its id.
+func (c *conversation) withAnswer(delta []byte) ([]byte, error) {
+	var messages []json.RawMessage
+	if err := json.Unmarshal(delta, &messages); err != nil {
+		return nil, fmt.Errorf("messages are no JSON array: %w", err)
+	}
+	for len(messages) > 0 {
+		var m struct {
+			Role      string          `json:"role"`
+			ToolCalls json.RawMessage `json:"tool_calls"`
+		}
+		if err := json.Unmarshal(messages[0], &m); err != nil || m.Role != "assistant" {
+			break
+		}
+		if m.ToolCalls != nil {
+			c.answer = nil
+			return delta, nil
+		}
+		messages = messages[1:]
+	}
+	messages = append([]json.RawMessage{c.answer}, messages...)
+	c.answer = nil
+	return json.Marshal(messages)
 }
 
 // request appends the whole HTTP request for a body.

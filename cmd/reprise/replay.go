@@ -54,6 +54,7 @@ Example:
 func selectionFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "pace", Value: replay.PaceSchedule, Usage: "schedule: every request at its time, open loop; causal: also after those it comes after; think: by recorded waits, no due times after a session's start"},
+		&cli.StringFlag{Name: "history", Value: "recorded", Usage: "recorded or live: whose answers later turns of a conversation carry (live needs causal or think)"},
 		&cli.DurationFlag{Name: "gap-cap", Usage: "longest wait after an earlier request (causal and think; default: none)"},
 		&cli.FloatFlag{Name: "speed", Value: 1, Usage: "time compression: 2 = twice as fast; changes nothing else"},
 		&cli.DurationFlag{Name: "from", Usage: "leave out requests recorded before this time (start in); due times begin there"},
@@ -175,6 +176,13 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 				return nil, bad(flag, err)
 			}
 		}
+	}
+	switch h := c.String("history"); h {
+	case "recorded":
+	case "live":
+		config.History = replay.HistoryLive
+	default:
+		return nil, misuse("use recorded or live", "--history %q", h)
 	}
 	switch s := c.String("stream"); s {
 	case "on":
