@@ -21,6 +21,13 @@ type Arrivals struct {
 	CV   float64 // gamma: standard deviation of the gaps over their mean
 }
 
+// Bounds of what a law may ask for: beyond them gaps are below the clock's
+// nanosecond, or due times leave its range.
+const (
+	minRate, maxRate = 1e-6, 1e9 // starts per second
+	minCV, maxCV     = 1e-3, 100
+)
+
 // ParseArrivals reads constant:R, poisson:R, gamma:R,cv=C or at-once; R is in
 // starts per second.
 func ParseArrivals(text string) (Arrivals, error) {
@@ -31,7 +38,10 @@ func ParseArrivals(text string) (Arrivals, error) {
 	kind, rest, _ := strings.Cut(text, ":")
 	parts := strings.Split(rest, ",")
 	rate, err := strconv.ParseFloat(parts[0], 64)
-	if err != nil || !(rate > 0) || math.IsInf(rate, 0) {
+	switch {
+	case err == nil && rate > 0 && !math.IsInf(rate, 0) && !(rate >= minRate && rate <= maxRate):
+		return Arrivals{}, fmt.Errorf("arrivals %q: rate %q is not between %g and %g starts per second", text, parts[0], minRate, maxRate)
+	case err != nil || !(rate > 0) || math.IsInf(rate, 0):
 		return Arrivals{}, trace.WithFix(fmt.Errorf("arrivals %q: rate %q is no number above 0", text, parts[0]), usage)
 	}
 	a := Arrivals{Kind: kind, Rate: rate, CV: 1}
@@ -40,9 +50,10 @@ func ParseArrivals(text string) (Arrivals, error) {
 		return a, nil
 	case kind == "gamma" && len(parts) == 2 && strings.HasPrefix(parts[1], "cv="):
 		a.CV, err = strconv.ParseFloat(parts[1][3:], 64)
-		if err == nil && a.CV > 0 && !math.IsInf(a.CV, 0) {
+		if err == nil && a.CV >= minCV && a.CV <= maxCV {
 			return a, nil
 		}
+		return Arrivals{}, trace.WithFix(fmt.Errorf("arrivals %q: cv %q is no number between %g and %g", text, parts[1][3:], minCV, maxCV), usage)
 	}
 	return Arrivals{}, trace.WithFix(fmt.Errorf("arrivals %q: not a law that is known", text), usage)
 }

@@ -44,6 +44,8 @@ type Config struct {
 	APIKey    string            // sent as the protocol wants it; never stored
 	ExtraBody [][]byte          // JSON objects merged into each body
 	Scope     string            // of prompts: another scope shares no prompt text
+	Salt      Salt              // marker against warm prefix caches
+	Flush     string            // URL to post to before the run, so that the server empties its prefix cache; "" = none
 
 	Cancel  Cancel        // which requests are given up on purpose
 	Pace    string        // "" = PaceSchedule
@@ -168,6 +170,11 @@ func (c *Config) check() error {
 	case PaceCausal, PaceThink:
 	default:
 		return trace.WithFix(fmt.Errorf("--pace %q", c.Pace), "use schedule, causal or think")
+	}
+	switch c.Salt {
+	case SaltNone, SaltRun, SaltSession:
+	default:
+		return trace.WithFix(fmt.Errorf("--cache-salt %q", c.Salt), "use none, run or session")
 	}
 	if c.History == HistoryLive && !c.paced() {
 		return trace.WithFix(errors.New("--history live: a turn has to wait for the answer before it"), "use it with --pace causal or --pace think")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -39,21 +38,7 @@ func (c *Config) served(ctx context.Context, recorded map[string]int64) ([]strin
 	if err != nil {
 		return nil, err
 	}
-	if c.APIKey != "" {
-		name, prefix := c.protocol().Auth()
-		req.Header.Set(name, prefix+c.APIKey)
-	}
-	for _, h := range c.Headers {
-		req.Header.Set(h.Name, h.Value)
-	}
-	transport := &http.Transport{DisableKeepAlives: true}
-	if transport.TLSClientConfig, err = tlsConfig(u, c.TLS); err != nil {
-		return nil, err
-	}
-	if c.Dial != nil {
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return c.Dial(ctx, u.String()) }
-	}
-	resp, err := (&http.Client{Transport: transport}).Do(req)
+	resp, err := c.ask(req, u)
 	if err != nil {
 		return nil, unreachable(publicURL(u), err)
 	}

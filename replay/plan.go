@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -34,14 +35,21 @@ func (s *Selection) speed() float64 {
 	return s.Speed
 }
 
+// minSpeed keeps due times within what a clock of nanoseconds can hold.
+const minSpeed = 1e-6
+
 // check refuses what cannot be done with a trace on the given clock, with the
 // way out.
 func (s *Selection) check(clock string, paced bool) error {
 	placed := s.Arrivals.Kind != "" || s.SessionArrivals.Kind != ""
 	windowed := s.From != 0 || s.To != 0
 	switch {
-	case s.Speed < 0:
+	case s.Speed < 0 || math.IsNaN(s.Speed):
 		return fmt.Errorf("--speed %v: must be above 0", s.Speed)
+	case s.Speed != 0 && (s.Speed < minSpeed || s.Speed > 1/minSpeed):
+		return fmt.Errorf("--speed %v: not between %g and %g", s.Speed, minSpeed, 1/minSpeed)
+	case s.From < 0:
+		return fmt.Errorf("--from %v: must not be below 0", s.From)
 	case s.To != 0 && s.To <= s.From:
 		return fmt.Errorf("--to %v: not after --from %v", s.To, s.From)
 	case s.Arrivals.Kind != "" && s.SessionArrivals.Kind != "":

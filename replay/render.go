@@ -83,9 +83,11 @@ func (r *renderer) body(dst []byte, row *trace.Request, res *results.Result) ([]
 		if err != nil {
 			return dst, err
 		}
-		req.Messages = messages
+		if req.Messages, err = r.saltMessages(messages, row); err != nil {
+			return dst, err
+		}
 	case row.Prompt.Known:
-		req.Prompt = [][]byte{protocol.EscapeText(nil, row.Prompt.Value)}
+		req.Prompt = [][]byte{r.saltLiteral(row)}
 	default:
 		req.Prompt = [][]byte{r.prompt(row)}
 	}
@@ -115,10 +117,14 @@ func (r *renderer) outputLength(req *protocol.Request, row *trace.Request, res *
 // prompt makes text of the planned length whose block prefixes repeat as the
 // block ids say.
 func (r *renderer) prompt(row *trace.Request) []byte {
-	return r.text.AppendPrompt(nil, tokens.Plan{
-		Tokens: int(row.InputTokens.Value), Blocks: row.Blocks, BlockTokens: int(row.BlockTokens.Or(0)),
+	room := int(row.InputTokens.Value)
+	if r.c.Salt != SaltNone {
+		room -= SaltTokens
+	}
+	return r.saltMade(r.text.AppendPrompt(nil, tokens.Plan{
+		Tokens: room, Blocks: row.Blocks, BlockTokens: int(row.BlockTokens.Or(0)),
 		Overhead: r.c.overhead, Fill: fillOf(row),
-	})
+	}), row)
 }
 
 // fillOf names the text behind the blocks: one per conversation, so that a

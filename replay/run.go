@@ -106,6 +106,9 @@ func (r *run) open(ctx context.Context) error {
 	if err := r.provenance(); err != nil {
 		return err
 	}
+	if err := c.flush(ctx); err != nil {
+		return err
+	}
 	c.runningUsage = c.Stream != StreamOff
 	if !c.NoProbe {
 		p, err := r.probe(ctx, r.targets[0])
@@ -185,9 +188,9 @@ func (r *run) do(ctx context.Context) error {
 		serr = dispatch(ctx, q, wait, func(seq int, due time.Duration) { r.send(ctx, q.taken, seq) })
 	}
 	release()
-	interrupted := ctx.Err() != nil
 	r.nextDue.Store(-1)
-	r.wait(interrupted)
+	r.wait(ctx)
+	interrupted := ctx.Err() != nil
 	stop()
 	q.stop()
 	client := usage()
@@ -310,21 +313,37 @@ func (r *run) finish(f *flight) {
 	r.flights.Done()
 }
 
-// wait lets requests in flight end, as long as the grace allows.
-func (r *run) wait(interrupted bool) {
-	grace := r.c.Grace
-	if grace == 0 && interrupted {
-		grace = DefaultGrace
-	}
-	if grace > 0 {
-		cut := time.AfterFunc(grace, func() {
-			for _, t := range r.targets {
-				t.client.Cut(fmt.Errorf("in flight when the run ended, after a grace of %v", grace))
-			}
+// wait lets requests in flight end, as long as the grace allows. An interrupt
+// may also come while it waits; without a grace of its own, the default begins
+// then.
+func (r *run) wait(ctx context.Context) {
+	if grace := r.c.Grace; grace > 0 {
+		defer time.AfterFunc(grace, func() { r.cut(grace) }).Stop()
+	} else {
+		var mu sync.Mutex
+		var timer *time.Timer
+		unhook := context.AfterFunc(ctx, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			timer = time.AfterFunc(DefaultGrace, func() { r.cut(DefaultGrace) })
 		})
-		defer cut.Stop()
+		defer func() {
+			unhook()
+			mu.Lock()
+			defer mu.Unlock()
+			if timer != nil {
+				timer.Stop()
+			}
+		}()
 	}
 	r.flights.Wait()
+}
+
+// cut ends what is in flight.
+func (r *run) cut(grace time.Duration) {
+	for _, t := range r.targets {
+		t.client.Cut(fmt.Errorf("in flight when the run ended, after a grace of %v", grace))
+	}
 }
 
 // progress reports once a second until stop is called.

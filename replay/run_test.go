@@ -265,6 +265,24 @@ func TestInterruptWaitsTheGraceAndWritesEverything(t *testing.T) {
 	})
 }
 
+func TestInterruptAfterTheLastRequestWasSent(t *testing.T) {
+	path := traceOf(trace.ClockTrace, at(0, 10, 1), at(100, 60_000, 1))
+	synctest.Test(t, func(t *testing.T) {
+		ctx, interrupt := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, interrupt)
+		got, run, err := replayTo(t, ctx, mock.New(exact()), Config{source: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !run.Ended.Interrupted || run.Ended.Sent != 2 || run.Ended.Unsent != 0 {
+			t.Errorf("ended %+v", run.Ended)
+		}
+		if end := got[1].End.Value; got[1].Outcome != results.OutcomeCut || end != time.Second+DefaultGrace {
+			t.Errorf("%s at %v, want it cut a grace of %v after the interrupt at 1 s", got[1].Outcome, end, DefaultGrace)
+		}
+	})
+}
+
 func TestLimitsEndARequest(t *testing.T) {
 	path := traceOf(trace.ClockTrace, at(0, 5000, 3))
 	for name, c := range map[string]struct {

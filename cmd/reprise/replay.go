@@ -81,6 +81,8 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: "stream", Value: "on", Usage: "on, off or recorded: whether to ask for streams; without one there is no TTFT"},
 		&cli.StringFlag{Name: "output-length", Value: replay.DefaultOutput, Usage: "exact (min_tokens, ignore_eos), cap (max_tokens) or free: how many tokens to ask for"},
 		&cli.BoolFlag{Name: "probe", Value: true, Usage: "ask the endpoint with a few small requests first: fields it takes, tokens its template adds"},
+		&cli.StringFlag{Name: "cache-salt", Value: "none", Usage: "none, run or session: a marker of 6 tokens at the head of each prompt, by seed, against caches that earlier runs have warmed"},
+		&cli.StringFlag{Name: "flush", Usage: "URL to post to before the run, so that the server empties its prefix cache"},
 		&cli.StringFlag{Name: "tokenizer", Usage: "tokenizer.json of the model: counts chunks for which the server sends no count, labelled local"},
 		&cli.StringFlag{Name: "ca-file", Usage: "PEM file with certificate authorities to trust beside the system's"},
 		&cli.BoolFlag{Name: "insecure", Usage: "do not check the server's certificate"},
@@ -196,6 +198,10 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 	}
 	if err := contentFlags(c, config); err != nil {
 		return nil, err
+	}
+	config.Flush = c.String("flush")
+	if salt := c.String("cache-salt"); salt != "none" {
+		config.Salt = replay.Salt(salt)
 	}
 	config.NoProbe = !c.Bool("probe")
 	config.Progress = progressTo(c)
