@@ -33,10 +33,10 @@ func (h *Head) Has(keys ...string) bool {
 	return true
 }
 
-// Head looks at the beginning of the source. Standard input is spooled to a
-// temporary file first, so that it can still be read.
+// Head looks at the beginning of the source. What can be read only once
+// is spooled to a temporary file first, so that it can still be read.
 func (s *Source) Head() (*Head, error) {
-	if s.Name == Stdin && s.temp == nil {
+	if s.once() && s.temp == nil {
 		if err := s.spool(); err != nil {
 			return nil, err
 		}

@@ -33,19 +33,45 @@ const Stdin = "-"
 type Source struct {
 	Name string // as the user gave it; files of a directory have the directory before them
 
-	stdin  io.Reader
-	digest *digest
-	temp   *os.File // holds a copy where reading at any offset needs one
+	stdin  io.Reader // what can be read only once: standard input or a pipe
+	digest *digest   // of stdin; nil for a file
+	temp   *os.File  // holds a copy where reading at any offset needs one
 }
 
-// New returns the source at path; for "-" it reads from stdin.
+// New returns the source at path; for "-" it reads from stdin. A pipe is read
+// once, as standard input is: what was read of it does not come again.
 func New(path string, stdin io.Reader) *Source {
-	if path == Stdin {
-		d := &digest{hash: sha256.New()}
-		return &Source{Name: path, stdin: io.TeeReader(stdin, d), digest: d}
+	if path != Stdin {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode()&(fs.ModeNamedPipe|fs.ModeCharDevice|fs.ModeSocket) == 0 {
+			return &Source{Name: path}
+		}
+		stdin = &pipe{path: path}
 	}
-	return &Source{Name: path}
+	d := &digest{hash: sha256.New()}
+	return &Source{Name: path, stdin: io.TeeReader(stdin, d), digest: d}
 }
+
+// A pipe opens the file at path when it is first read, and closes it at its end.
+type pipe struct {
+	path string
+	f    *os.File
+}
+
+func (p *pipe) Read(b []byte) (n int, err error) {
+	if p.f == nil {
+		if p.f, err = os.Open(p.path); err != nil {
+			return 0, err
+		}
+	}
+	if n, err = p.f.Read(b); err != nil {
+		p.f.Close()
+	}
+	return n, err
+}
+
+// once tells whether the source can be read only once.
+func (s *Source) once() bool { return s.digest != nil }
 
 // Base returns the name without its directories; "stdin" for standard input.
 func (s *Source) Base() string {
@@ -122,8 +148,8 @@ func (s *Source) raw() (io.Reader, func() error, error) {
 		s.stdin = nil
 		return r, func() error { return nil }, nil
 	}
-	if s.Name == Stdin {
-		return nil, nil, errors.New("standard input was read before")
+	if s.once() {
+		return nil, nil, fmt.Errorf("%s was read before, and can be read only once", s.Base())
 	}
 	f, err := os.Open(s.Name)
 	if err != nil {
@@ -154,7 +180,7 @@ func decompress(r io.Reader) (io.Reader, error) {
 // size in bytes. A plain file is read in place; anything else is copied to a
 // temporary file first.
 func (s *Source) ReaderAt() (io.ReaderAt, int64, error) {
-	if s.temp == nil && s.Name != Stdin {
+	if s.temp == nil && !s.once() {
 		f, err := os.Open(s.Name)
 		if err != nil {
 			return nil, 0, err

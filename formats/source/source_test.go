@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -186,5 +187,44 @@ func TestStdinIsReadOnceAndDigested(t *testing.T) {
 	in, err := s.Input()
 	if err != nil || in.Bytes != 8 || in.Name != "stdin" {
 		t.Errorf("input %+v, %v", in, err)
+	}
+}
+
+// A pipe gives its bytes once: what told the format must not be lost to the
+// rows, nor to the digest.
+func TestPipeIsReadOnce(t *testing.T) {
+	content := strings.Repeat("{\"a\": 1}\n", 50_000)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	path := fmt.Sprintf("/dev/fd/%d", r.Fd())
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("no /dev/fd here: ", err)
+	}
+	go func() {
+		io.WriteString(w, content)
+		w.Close()
+	}()
+	sources, _, err := source.Find([]string{path}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sources[0]
+	defer s.Close()
+	if _, err := s.Head(); err != nil {
+		t.Fatal(err)
+	}
+	in, err := s.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(in)
+	if err != nil || string(got) != content {
+		t.Errorf("read %d of %d bytes: %v", len(got), len(content), err)
+	}
+	if input, err := s.Input(); err != nil || input.Bytes != int64(len(content)) {
+		t.Errorf("input %+v, %v", input, err)
 	}
 }
