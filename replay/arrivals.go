@@ -25,7 +25,7 @@ type Arrivals struct {
 // nanosecond, or due times leave its range.
 const (
 	minRate, maxRate = 1e-6, 1e9 // starts per second
-	minCV, maxCV     = 1e-3, 100
+	minCV, maxCV     = 1e-3, 1e2
 )
 
 // ParseArrivals reads constant:R, poisson:R, gamma:R,cv=C or at-once; R is in

@@ -313,34 +313,32 @@ func (r *run) finish(f *flight) {
 	r.flights.Done()
 }
 
-// wait lets requests in flight end, as long as the grace allows. An interrupt
-// may also come while it waits; without a grace of its own, the default begins
-// then.
+// wait lets requests in flight end, as long as the grace allows.
 func (r *run) wait(ctx context.Context) {
-	if grace := r.c.Grace; grace > 0 {
-		defer time.AfterFunc(grace, func() { r.cut(grace) }).Stop()
-	} else {
-		var mu sync.Mutex
-		var timer *time.Timer
-		unhook := context.AfterFunc(ctx, func() {
-			mu.Lock()
-			defer mu.Unlock()
-			timer = time.AfterFunc(DefaultGrace, func() { r.cut(DefaultGrace) })
-		})
-		defer func() {
-			unhook()
-			mu.Lock()
-			defer mu.Unlock()
-			if timer != nil {
-				timer.Stop()
-			}
-		}()
-	}
+	over := make(chan struct{})
+	go r.cutLate(ctx, over)
 	r.flights.Wait()
+	close(over)
 }
 
-// cut ends what is in flight.
-func (r *run) cut(grace time.Duration) {
+// cutLate ends what is in flight after the grace, unless all is over before. An
+// interrupt may come while the last requests are waited for; without a grace of
+// its own, the default begins then.
+func (r *run) cutLate(ctx context.Context, over <-chan struct{}) {
+	grace := r.c.Grace
+	if grace == 0 {
+		select {
+		case <-ctx.Done():
+			grace = DefaultGrace
+		case <-over:
+			return
+		}
+	}
+	select {
+	case <-time.After(grace):
+	case <-over:
+		return
+	}
 	for _, t := range r.targets {
 		t.client.Cut(fmt.Errorf("in flight when the run ended, after a grace of %v", grace))
 	}
