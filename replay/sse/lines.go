@@ -15,8 +15,9 @@ type Lines struct {
 	counts  Counts
 	line    []byte // start of a line whose end has not been read
 	started bool   // the first line has been read
-	inRead  int    // events emitted during this Feed
-	err     error  // what ended reading
+	inRead  int    // events emitted since the read at readAt began
+	readAt  time.Duration
+	err     error // what ended reading
 }
 
 // Reset makes l ready for the next stream and keeps its buffer and Limit.
@@ -25,11 +26,13 @@ func (l *Lines) Reset() { *l = Lines{Limit: l.Limit, line: reuse(l.line)} }
 // Counts returns what l has seen so far; Empty counts blank lines.
 func (l *Lines) Counts() Counts { return l.counts }
 
-// Feed takes the bytes of one network read made at at and calls emit for each
-// line that they complete. Errors are those of [Reader.Feed].
+// Feed takes bytes of the network read made at at and calls emit for each line
+// that they complete; calls in a row with one at are one read. Errors are those of [Reader.Feed].
 func (l *Lines) Feed(p []byte, at time.Duration, emit func(Event) error) error {
 	if l.err == nil {
-		l.inRead = 0
+		if at != l.readAt {
+			l.inRead, l.readAt = 0, at
+		}
 		l.err = l.feed(p, at, emit)
 	}
 	return l.err

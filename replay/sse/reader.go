@@ -73,8 +73,9 @@ type Reader struct {
 	fields  bool   // the open event has a line that is not a comment
 	afterCR bool   // the last read ended with CR: an LF that follows belongs to it
 	started bool   // the first line has been read
-	inRead  int    // events emitted during this Feed
-	err     error  // what ended reading
+	inRead  int    // events emitted since the read at readAt began
+	readAt  time.Duration
+	err     error // what ended reading
 }
 
 // Reset makes r ready for the next stream and keeps its buffers and Limit.
@@ -96,12 +97,15 @@ func (r *Reader) Counts() Counts { return r.counts }
 // the format, for an error message; it is empty if there was none.
 func (r *Reader) FirstUnknown() string { return string(r.unknown) }
 
-// Feed takes the bytes of one network read made at at and calls emit for each
-// event that they complete. It returns a [*LimitError] for an event over the
+// Feed takes bytes of the network read made at at and calls emit for each event
+// that they complete. Calls in a row with one at are one read: chunked framing
+// hands over a read in pieces, most often an event each. It returns a [*LimitError] for an event over the
 // bound, or the error of emit; either ends reading for good. p is not kept.
 func (r *Reader) Feed(p []byte, at time.Duration, emit func(Event) error) error {
 	if r.err == nil {
-		r.inRead = 0
+		if at != r.readAt {
+			r.inRead, r.readAt = 0, at
+		}
 		r.err = r.feed(p, at, emit)
 	}
 	return r.err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -250,4 +251,23 @@ func FuzzReader(f *testing.F) {
 			t.Fatalf("%q: notes depend on the cut: %q", body, notes)
 		}
 	})
+}
+
+func TestPiecesOfOneReadShareIt(t *testing.T) {
+	var r Reader
+	var l Lines
+	var shared []bool
+	emit := func(e Event) error { shared = append(shared, e.SharedRead); return nil }
+	for _, at := range []time.Duration{1, 1, 1, 2, 2, 3} {
+		if err := r.Feed([]byte("data: a\n\n"), at, emit); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Feed([]byte("{}\n"), at, emit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []bool{false, false, true, true, true, true, false, false, true, true, false, false}
+	if !slices.Equal(shared, want) {
+		t.Errorf("got %v, want %v", shared, want)
+	}
 }
