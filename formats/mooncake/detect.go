@@ -12,6 +12,9 @@ func Detect(h *source.Head) (evidence string, ok bool) {
 			return "", false
 		}
 	}
+	if kind, ok := h.Keys["hash_ids"]; ok && kind != "array" && kind != "null" {
+		return "", false // RAGPulse names pieces of text in an object
+	}
 	switch {
 	case h.Keys["hash_ids"] == "array" && (h.Has("input_length") || h.Has("input_tokens")):
 		return "first record has input_length and a list of hash_ids", true
