@@ -41,7 +41,7 @@ Example:
 			&cli.IntFlag{Name: "block-tokens", Value: batch.DefaultBlockTokens, Usage: "tokens per block of the prefix cache"},
 			&cli.Int64Flag{Name: "cache-tokens", Usage: "room of the prefix cache, least recently used goes first (default: without limit)"},
 			&cli.IntFlag{Name: "tokens-per-chunk", Usage: "tokens gathered before an event is sent (default 1)"},
-			&cli.FloatFlag{Name: "reasoning-share", Usage: "share of each chat answer that is reasoning, 0 to 1"},
+			&cli.FloatFlag{Name: "reasoning-share", Usage: "share of each chat answer that is reasoning, 0 to 1 (default: 0)"},
 			&cli.StringFlag{Name: "usage", Value: "asked", Usage: "asked (as stream_options say), final, running or none"},
 			&cli.StringSliceFlag{Name: "fault", Usage: "fault to inject, such as status,code=500,share=1% or stall,after=3,delay=500ms,every=10 (repeatable)"},
 			&cli.StringFlag{Name: "account", Usage: "file to write the account to at the end, JSON lines"},

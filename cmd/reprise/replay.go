@@ -34,7 +34,8 @@ ones; how late this client was is in every record and leads the report. Literal
 content is sent verbatim; lengths and block ids become text of exact length
 whose prefixes repeat as the trace says. Keys are read from the environment.
 
-Exit code 3: done, but the client was too late for a valid measurement.
+Exit code 3: done, but the verdict is invalid, as when the client was much too
+late; degraded is 0, with the reason in the report's first line.
 
 Example:
    reprise mock --listen 127.0.0.1:8000 &
@@ -62,7 +63,7 @@ func selectionFlags() []cli.Flag {
 		&cli.StringFlag{Name: "limit", Usage: "at most this many requests, such as 500 or 2k"},
 		&cli.StringFlag{Name: "arrivals", Usage: "replace all times: constant:R, poisson:R, gamma:R,cv=C or at-once (R in requests/s)"},
 		&cli.StringFlag{Name: "session-arrivals", Usage: "place session starts where each session has its own clock: constant:R, poisson:R, gamma:R,cv=C or at-once (R in sessions/s)"},
-		&cli.Uint64Flag{Name: "seed", Usage: "of prompt text and arrival laws"},
+		&cli.Uint64Flag{Name: "seed", Usage: "seed of prompt text and arrival laws (default: 0)"},
 	}
 }
 
@@ -80,7 +81,7 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: "api-key-env", Usage: "name of the environment variable that holds the API key"},
 		&cli.StringFlag{Name: "stream", Value: "on", Usage: "on, off or recorded: whether to ask for streams; without one there is no TTFT"},
 		&cli.StringFlag{Name: "output-length", Value: replay.DefaultOutput, Usage: "exact (min_tokens, ignore_eos), cap (max_tokens) or free: how many tokens to ask for"},
-		&cli.BoolFlag{Name: "probe", Value: true, Usage: "ask the endpoint with a few small requests first: fields it takes, tokens its template adds"},
+		&cli.BoolFlag{Name: "probe", Value: true, Usage: "ask the endpoint with a few small requests first: fields it takes, tokens its template adds; --probe=false leaves them out"},
 		&cli.StringFlag{Name: "cache-salt", Value: "none", Usage: "none, run or session: a marker of 6 tokens at the head of each prompt, by seed, against caches that earlier runs have warmed"},
 		&cli.StringFlag{Name: "flush", Usage: "URL to post to before the run, so that the server empties its prefix cache"},
 		&cli.StringFlag{Name: "tokenizer", Usage: "tokenizer.json of the model: counts chunks for which the server sends no count, labelled local"},
@@ -392,11 +393,14 @@ func progressTo(c *cli.Command) func(replay.Progress) {
 		}
 	}
 	return func(p replay.Progress) {
-		next := "all sent"
-		if p.NextDue >= 0 && p.Sent < p.Planned {
-			next = "next due " + p.NextDue.Round(10*time.Millisecond).String()
+		next := "sending has stopped"
+		switch {
+		case p.Sent >= p.Planned:
+			next = "all sent"
+		case p.NextDue >= 0:
+			next = "next due in " + p.NextDue.Round(10*time.Millisecond).String()
 		}
-		fmt.Fprintf(w, "%8s  sent %d of %d, in flight %d, done %d, failed %d, latest %v, %s\n",
+		fmt.Fprintf(w, "%8s  sent %d of %d, in flight %d, done %d, failed %d, late by up to %v, %s\n",
 			p.Elapsed.Round(time.Second), p.Sent, p.Planned, p.InFlight, p.Done, p.Failed, p.Lateness.Round(10*time.Microsecond), next)
 	}
 }

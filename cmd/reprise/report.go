@@ -18,7 +18,7 @@ const reportHelp = `Prints the verdict on the client (valid, degraded or invalid
 outcomes, the latency table, throughput, token accounts and warnings.
 Latencies hold the successful requests; failures are counted by cause. E2E and
 TTFT run from sent, response time from due. A run that was killed is read from
-its parts, and the report says so. Exit code 3: not a valid measurement.
+its parts, and the report says so. Exit code 3: the verdict is invalid.
 
 Example:
    reprise report run/
