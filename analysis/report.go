@@ -63,7 +63,10 @@ func (s *Summary) head(p *printer) {
 	if q.WarmUp > 0 {
 		sent += fmt.Sprintf(", %s of the warm-up, in none of the numbers", grouped(q.WarmUp))
 	}
-	if q.Unsent > 0 {
+	switch {
+	case q.Killed:
+		sent += fmt.Sprintf(", %s without a record", grouped(s.Planned.Requests-q.Recorded))
+	case q.Unsent > 0:
 		sent += fmt.Sprintf(", %s not sent", grouped(q.Unsent))
 	}
 	if q.Capped > 0 {

@@ -17,7 +17,7 @@ func (s *Summary) throughput(p *printer) {
 		if t.InputUncounted+t.OutputUncounted > 0 {
 			p.pair("", fmt.Sprintf("without the input of %s and the output of %s successful requests, whose count is unknown", grouped(t.InputUncounted), grouped(t.OutputUncounted)))
 		}
-		p.pair("steady", fmt.Sprintf("%s requests/s over %s, first to last sent", rateText(t.SteadyPerS), spanText(t.SteadyWindowMS)))
+		p.pair("steady", fmt.Sprintf("%s requests/s completed over %s, first to last sent", rateText(t.SteadyPerS), spanText(t.SteadyWindowMS)))
 		p.pair("drain", spanText(t.DrainMS)+", last sent to last end")
 	}
 	if t.ArrivalWindowMS != nil {
@@ -64,13 +64,23 @@ func (s *Summary) account(p *printer) {
 }
 
 func comparisonText(c *Comparison) string {
-	if c.Requests == 0 {
-		return "planned and counted are known together for no request"
+	beside := ""
+	if c.Unplanned > 0 {
+		beside = fmt.Sprintf("%s counted in %s requests without a planned count", grouped(c.Beside), grouped(c.Unplanned))
+	}
+	switch {
+	case c.Requests == 0 && beside != "":
+		return beside
+	case c.Requests == 0:
+		return "n/a: the server counted no request"
 	}
 	text := fmt.Sprintf("%s planned, %s counted; exact in %s of %s requests (%s)",
 		grouped(c.Planned), grouped(c.Counted), grouped(c.Exact), grouped(c.Requests), percent(*c.ExactShare))
 	if c.Exact < c.Requests {
 		text += fmt.Sprintf(", short in %s (%s), long in %s, largest difference %+d", grouped(c.Short), percent(*c.ShortShare), grouped(c.Long), *c.Largest)
+	}
+	if beside != "" {
+		text += "; " + beside
 	}
 	return text
 }

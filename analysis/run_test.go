@@ -211,7 +211,7 @@ func TestAccounts(t *testing.T) {
 		{"statuses", s.HTTPStatuses, []Count{{"200", 5}, {"500", 1}}},
 		{"notes", s.Notes.First, []Count{{"no end marker", 1}, {"no usage", 1}}},
 		{"holds", s.Holds, []Count{{"max-in-flight", 1}}},
-		{"input", s.Tokens.Input, Comparison{Requests: 3, Planned: 300, Counted: 290, Exact: 2, ExactShare: f(2. / 3), Short: 1, ShortShare: f(1. / 3), Largest: i(-10)}},
+		{"input", s.Tokens.Input, Comparison{Requests: 3, Planned: 300, Counted: 290, Exact: 2, ExactShare: f(2. / 3), Short: 1, ShortShare: f(1. / 3), Unplanned: 1, Beside: 10, Largest: i(-10)}},
 		{"output", s.Tokens.Output, Comparison{Requests: 3, Planned: 18, Counted: 15, Exact: 2, ExactShare: f(2. / 3), Short: 1, ShortShare: f(1. / 3), Largest: i(-3)}},
 		{"cached", s.Tokens.Cached, Portion{1, 40, 100, f(0.4)}},
 		{"reasoning", s.Tokens.Reasoning, Portion{1, 2, 6, f(1. / 3)}},

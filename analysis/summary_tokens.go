@@ -30,11 +30,17 @@ type Comparison struct {
 	Short      int64    `json:"short_requests"` // counted < planned
 	ShortShare *float64 `json:"short_share"`
 	Long       int64    `json:"long_requests"`             // counted > planned
+	Unplanned  int64    `json:"unplanned_requests"`        // counted, but no count was planned: they are in none of the above
+	Beside     int64    `json:"unplanned_counted_tokens"`  // sum over Unplanned
 	Largest    *int64   `json:"largest_difference_tokens"` // counted - planned, of the request where it is largest in size; the first of equals
 }
 
 func (c *Comparison) add(planned, counted trace.Optional[int64]) {
 	if !planned.Known || !counted.Known {
+		if counted.Known {
+			c.Unplanned++
+			c.Beside += counted.Value
+		}
 		return
 	}
 	c.Requests++
