@@ -258,7 +258,7 @@ func (r *Request) check(name string, messages bool) error {
 func (r *Request) refuse(name string, minTokens, ignoreEOS, choices bool) error {
 	switch {
 	case minTokens:
-		return trace.WithFix(fmt.Errorf("protocol %s has no least output length", name), "use --output-length cap or free")
+		return trace.WithFix(fmt.Errorf("protocol %s cannot ask for an exact output length", name), "use --output-length cap or free")
 	case ignoreEOS:
 		return trace.WithFix(fmt.Errorf("protocol %s cannot ignore the end token", name), "use --output-length cap or free")
 	case choices:

@@ -82,7 +82,7 @@ func TestAppendBodyRefuses(t *testing.T) {
 		{Completions{}, Request{Messages: []byte("[]")}, "protocol completions sends a prompt"},
 		{Messages{}, Request{Prompt: [][]byte{}}, "needs a limit of output tokens"},
 		{Ollama{}, Request{Prompt: [][]byte{}, IgnoreEOS: true}, "cannot ignore the end token"},
-		{TGI{}, Request{Prompt: [][]byte{}, MinTokens: trace.Some[int64](1)}, "no least output length"},
+		{TGI{}, Request{Prompt: [][]byte{}, MinTokens: trace.Some[int64](1)}, "cannot ask for an exact output length"},
 		{TGI{}, Request{Prompt: [][]byte{}}, "only streams"},
 		{Responses{}, Request{Prompt: [][]byte{}, Choices: 3}, "asks for 3"},
 		{Chat{}, Request{Body: []byte(`[1]`)}, "is not a JSON object"},
