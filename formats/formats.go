@@ -103,7 +103,7 @@ func Detect(s *source.Source) (Format, string, error) {
 	case 1:
 		return found[0], evidence[0], nil
 	case 0:
-		return Format{}, "", trace.WithFix(fmt.Errorf("%s: format not recognised (%s)", s.Name, describe(h)), "name it with --format")
+		return Format{}, "", trace.WithFix(fmt.Errorf("%s: format not recognised (%s)", s.Name, describe(h)), "name it with --format: "+strings.Join(Names(false), ", "))
 	}
 	var names []string
 	for i, f := range found {

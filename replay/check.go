@@ -1,6 +1,11 @@
 package replay
 
-import "reprise/trace"
+import (
+	"fmt"
+
+	"reprise/replay/protocol"
+	"reprise/trace"
+)
 
 // Check refuses a Config that no trace and no server could satisfy. Its errors
 // name the flag, and are about how the command was called. A plan that sends
@@ -19,6 +24,13 @@ func (c *Config) Check() error {
 	}
 	if err := c.Selection.check(clock, c.paced()); err != nil {
 		return err
+	}
+	if c.Output == "" || c.Output == OutputExact {
+		one := trace.Some(int64(1))
+		ask := protocol.Request{Model: "m", Stream: c.Stream != StreamOff, Prompt: [][]byte{[]byte("x")}, MaxTokens: one, MinTokens: one, IgnoreEOS: true}
+		if _, err := c.protocol().AppendBody(nil, &ask); err != nil {
+			return fmt.Errorf("--output-length exact: %w", err)
+		}
 	}
 	for _, base := range c.URLs {
 		u, err := endpoint(base, c.protocol().Path())

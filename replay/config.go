@@ -163,11 +163,11 @@ func (c *Config) check() error {
 		return fmt.Errorf("--max-in-flight %d: must not be below 0", c.MaxInFlight)
 	}
 	switch c.Pace {
-	case "", PaceSchedule:
+	case PaceThink:
+	case "", PaceSchedule, PaceCausal:
 		if c.GapCap != 0 {
-			return trace.WithFix(errors.New("--gap-cap shortens waits after an earlier request, which --pace schedule does not have"), "use --pace causal or --pace think")
+			return trace.WithFix(fmt.Errorf("--gap-cap shortens the wait after an earlier request, but under --pace %s requests keep their recorded due times", c.pace()), "use --pace think, or cut the gaps of a weka trace when it is imported: trace import --gap-cap")
 		}
-	case PaceCausal, PaceThink:
 	default:
 		return trace.WithFix(fmt.Errorf("--pace %q", c.Pace), "use schedule, causal or think")
 	}

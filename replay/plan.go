@@ -59,7 +59,7 @@ func (s *Selection) check(clock string, paced bool) error {
 	case windowed && placed:
 		return trace.WithFix(fmt.Errorf("--from and --to choose by recorded time, but arrivals are placed by a law"), "leave out --from and --to, or use --limit")
 	case clock == trace.ClockNone && s.Arrivals.Kind == "" && !(paced && s.SessionArrivals.Kind != ""):
-		return trace.WithFix(fmt.Errorf("the trace has no clock: its source recorded no times"), "give it arrivals, such as --arrivals poisson:4 (4 requests a second)")
+		return trace.WithFix(fmt.Errorf("the trace has no clock: its source recorded no times"), "place its conversations and let each turn follow the one before: --pace think --session-arrivals poisson:0.5; or give every request a time of its own: --arrivals poisson:4")
 	case clock == trace.ClockSession && windowed:
 		return trace.WithFix(fmt.Errorf("--from and --to need one clock, but each session of this trace has its own"), "use --limit")
 	case clock == trace.ClockSession && !placed:

@@ -44,7 +44,7 @@ func (r *run) probe(ctx context.Context, t *target) (Probe, error) {
 			return p, err
 		}
 		counted[i] = s.Input
-		if i == 0 && p.RunningUsage && !hasRunning(s) {
+		if i == 0 && p.RunningUsage && r.c.Stream != StreamOff && !hasRunning(s) {
 			p.RunningUsage = false
 			p.Notes = append(p.Notes, "the server sends no usage on every event: tokens per chunk are not known, so there is no ITL")
 		}

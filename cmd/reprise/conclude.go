@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/urfave/cli/v3"
 
@@ -33,6 +34,7 @@ func conclude(ctx context.Context, c *cli.Command, dir string, run *results.Run)
 	} else {
 		err = analysis.WriteText(c.Root().Writer, summary)
 	}
+	fmt.Fprintf(c.Root().ErrWriter, "reprise: the run is in %s\n", dir)
 	switch {
 	case err != nil:
 		return err

@@ -56,7 +56,7 @@ func selectionFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "pace", Value: replay.PaceSchedule, Usage: "schedule: every request at its time, open loop; causal: also after those it comes after; think: by recorded waits, no due times after a session's start"},
 		&cli.StringFlag{Name: "history", Value: "recorded", Usage: "recorded or live: whose answers later turns of a conversation carry (live needs causal or think)"},
-		&cli.DurationFlag{Name: "gap-cap", Usage: "longest wait after an earlier request (causal and think; default: none)"},
+		&cli.DurationFlag{Name: "gap-cap", Usage: "longest wait after an earlier request (think)"},
 		&cli.FloatFlag{Name: "speed", Value: 1, Usage: "time compression: 2 = twice as fast; changes nothing else"},
 		&cli.DurationFlag{Name: "from", Usage: "leave out requests recorded before this time (start in); due times begin there"},
 		&cli.DurationFlag{Name: "to", Usage: "leave out requests recorded at or after this time (end out)"},

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -295,8 +296,8 @@ type Opened struct {
 func OpenRun(dir string) (*Opened, error) {
 	o := &Opened{Dir: dir}
 	text, err := os.ReadFile(filepath.Join(dir, RunFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, trace.WithFix(fmt.Errorf("%s: not a run directory: no %s in it", dir, RunFile), "name a directory written by reprise replay -o")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, trace.WithFix(fmt.Errorf("%s: not a run directory: no %s in it", dir, RunFile), "name the directory written by reprise replay -o")
 	}
 	if err != nil {
 		return nil, err
