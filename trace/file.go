@@ -86,7 +86,7 @@ func Open(path string) (*Reader, error) {
 // the way out.
 func NewReader(r io.ReaderAt, size int64, name string) (*Reader, error) {
 	notOurs := "import it first: reprise trace import " + name + " -o trace.parquet"
-	file, err := parquet.OpenFile(r, size)
+	file, err := openParquet(r, size)
 	if err != nil {
 		return nil, WithFix(fmt.Errorf("%s: not a Parquet file: %w", name, err), notOurs)
 	}
@@ -102,6 +102,17 @@ func NewReader(r io.ReaderAt, size int64, name string) (*Reader, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return &Reader{name: name, file: file, reader: cr, meta: meta, close: func() error { return nil }}, nil
+}
+
+// openParquet opens a file whose bytes may be damaged: parquet-go trusts the
+// offsets of page indexes, and panics on those that point nowhere.
+func openParquet(r io.ReaderAt, size int64) (file *parquet.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			file, err = nil, fmt.Errorf("the file is damaged: %v", p)
+		}
+	}()
+	return parquet.OpenFile(r, size)
 }
 
 // Meta returns what the file says of itself.

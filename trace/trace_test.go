@@ -365,3 +365,26 @@ func BenchmarkWrite(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N*trace.BatchRows)/b.Elapsed().Seconds(), "rows/s")
 }
+
+// Damage is an error wherever it sits, never a panic.
+func TestDamagedBytesAreErrors(t *testing.T) {
+	data := write(t, []trace.Request{
+		{ID: 1, Operation: "chat", Prompt: trace.Some("one")},
+		{ID: 2, Operation: "chat", Blocks: []uint64{1, 2}, BlockTokens: trace.Some(int32(16))},
+	}, trace.Meta{Clock: trace.ClockNone}, 10)
+	tried, refused := 0, 0
+	for i := 0; i < len(data); i += 5 {
+		bad := bytes.Clone(data)
+		bad[i] ^= []byte{0x01, 0x40, 0xff}[i%3]
+		r, err := trace.NewReader(bytes.NewReader(bad), int64(len(bad)), "bad")
+		if err == nil {
+			_, err = trace.Check(t.Context(), r, func(*trace.RowError) {})
+		}
+		if tried++; err != nil {
+			refused++
+		}
+	}
+	if refused < tried/4 {
+		t.Errorf("only %d of %d damaged files were refused", refused, tried)
+	}
+}

@@ -41,8 +41,14 @@ func NewReader(file *parquet.File, schema *parquet.Schema) (*Reader, error) {
 }
 
 // Read appends up to n rows to cols, which are in schema order, and returns how
-// many; 0 and io.EOF at the end.
-func (r *Reader) Read(cols []Column, n int) (int, error) {
+// many; 0 and io.EOF at the end. Damaged bytes are an error: parquet-go trusts
+// the counts in page headers, and panics on those that cannot be.
+func (r *Reader) Read(cols []Column, n int) (rows int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			rows, err = 0, fmt.Errorf("the file is damaged: %v", p)
+		}
+	}()
 	for r.left == 0 {
 		if r.group >= len(r.groups) {
 			return 0, io.EOF
