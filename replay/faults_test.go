@@ -2,6 +2,7 @@ package replay
 
 import (
 	"encoding/pem"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -181,6 +182,33 @@ func TestKeysStayOutOfTheRunDirectory(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// Some servers repeat the key they refuse.
+func TestKeysThatAServerRepeatsAreHidden(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprintf(w, `{"error": {"message": "bad key %s, bad token %s"}}`, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), r.Header.Get("X-Token"))
+	}))
+	defer server.Close()
+	for _, noProbe := range []bool{false, true} {
+		dir := t.TempDir()
+		_, err := Run(t.Context(), Config{
+			source: oneRow(), URLs: []string{server.URL}, Dir: dir, Model: "m", NoProbe: noProbe, APIKey: "s3cr3t-key",
+			Headers: []protocol.Header{{Name: "X-Token", Value: "s3cr3t-token"}},
+		})
+		if text := fmt.Sprint(err); noProbe != (err == nil) || strings.Contains(text, "s3cr3t") || !noProbe && !strings.Contains(text, "bad key (hidden), bad token (hidden)") {
+			t.Errorf("error %v", err)
+		}
+		filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+			if err == nil && !info.IsDir() {
+				if text, _ := os.ReadFile(path); strings.Contains(string(text), "s3cr3t") {
+					t.Errorf("%s holds a secret", path)
+				}
+			}
+			return err
+		})
+	}
 }
 
 func TestEndpointURL(t *testing.T) {

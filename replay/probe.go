@@ -169,7 +169,9 @@ func (r *run) exchange(ctx context.Context, t *target, id string, body []byte, s
 	if x.Err != nil {
 		end.Cause = x.Err.Error()
 	}
-	return response.Close(end), nil
+	s := response.Close(end)
+	s.Cause.Value, s.Note.Value = r.c.hide(s.Cause.Value), r.c.hide(s.Note.Value)
+	return s, nil
 }
 
 // wall is a clock for what happens before the run's own begins.

@@ -309,6 +309,7 @@ func (r *run) ended(f *flight) {
 }
 
 func (r *run) finish(f *flight) {
+	f.res.Cause.Value, f.res.Note.Value = r.c.hide(f.res.Cause.Value), r.c.hide(f.res.Note.Value)
 	r.recorder.add(&f.res)
 	r.flights.Done()
 }
