@@ -34,6 +34,16 @@ func oneArg(c *cli.Command, what string) (string, error) {
 	return c.Args().First(), nil
 }
 
+// notInput refuses to write over what is read.
+func notInput(out, in string) error {
+	a, aerr := os.Stat(out)
+	b, berr := os.Stat(in)
+	if aerr == nil && berr == nil && a.Mode().IsRegular() && os.SameFile(a, b) {
+		return misuse("name another file", "%s is read here: it would be written over", out)
+	}
+	return nil
+}
+
 // openTrace opens the canonical trace at path; "-" is spooled from standard
 // input first, since Parquet is read from its end.
 func openTrace(c *cli.Command, path string) (*trace.Reader, error) {
@@ -115,7 +125,9 @@ func runCheck(ctx context.Context, c *cli.Command, r *trace.Reader, path string)
 			fmt.Fprintf(w, "row %d: %s: %s\n", v.Row, v.Field, v.What)
 		}
 		if total == 0 {
-			fmt.Fprintf(w, "%d rows, all invariants hold\n", rows)
+			if _, err := fmt.Fprintf(w, "%d rows, all invariants hold\n", rows); err != nil {
+				return err
+			}
 		}
 	}
 	if total == 0 {

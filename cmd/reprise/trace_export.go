@@ -43,6 +43,9 @@ func runExport(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return misuse("use one of: "+strings.Join(formats.Names(true), ", "), "%v", err)
 	}
+	if err := notInput(c.String("output"), path); err != nil {
+		return err
+	}
 	r, err := openTrace(c, path)
 	if err != nil {
 		return err

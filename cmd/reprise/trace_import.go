@@ -93,6 +93,16 @@ func runImport(ctx context.Context, c *cli.Command) error {
 			s.Close()
 		}
 	}()
+	for _, s := range sources {
+		for _, path := range []string{out, rejectsPath} {
+			if err := notInput(path, s.Name); err != nil {
+				return err
+			}
+		}
+	}
+	if out == rejectsPath {
+		return misuse("name another file with --rejects", "-o and --rejects name the same file: %s", out)
+	}
 	format, why, err := chooseFormat(c.String("format"), sources[0])
 	if err != nil {
 		return err
