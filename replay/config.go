@@ -56,7 +56,7 @@ type Config struct {
 	Timeout      time.Duration // per request, from sent; 0 = DefaultTimeout, below 0 = none
 	BytesTimeout time.Duration // longest wait for a byte; 0 = none
 	TokenTimeout time.Duration // longest wait for a token; 0 = none
-	Grace        time.Duration // after sending has stopped; 0 = DefaultGrace after an interrupt, else until the requests' own limits
+	Grace        time.Duration // after sending has stopped; 0 = DefaultGrace after an interrupt, else until the requests' own limits; below 0 = none
 
 	// Tokenizer counts the tokens of a chunk's text where the server sent no
 	// count; such counts are labelled local. nil leaves them unknown.
@@ -75,9 +75,11 @@ type Config struct {
 	runningUsage bool // ask for usage on every event
 	overhead     int  // tokens that the endpoint's template adds to a prompt
 
-	portable bool             // wait with package time, as in a synctest bubble
-	source   func() rowReader // instead of Trace
-	sink     sink             // instead of the files of Dir
+	portable bool         // wait with package time, as in a synctest bubble
+	Begin    func() error // called when all is ready to begin, before anything is written to Dir; nil = nothing to do
+
+	source func() rowReader // instead of Trace
+	sink   sink             // instead of the files of Dir
 }
 
 // A StreamMode says whether streams are asked for.

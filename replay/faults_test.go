@@ -319,3 +319,27 @@ func TestLocalTokenizer(t *testing.T) {
 		}
 	})
 }
+
+// A stream that only says that it is over is no answer.
+func TestAStreamWithoutOutputFails(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Write([]byte("data: {\"choices\":[{\"index\":0,\"delta\":null}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\ndata: [DONE]\n\n"))
+	}))
+	defer server.Close()
+	kept := &memory{}
+	if _, err := Run(t.Context(), Config{source: oneRow(), URLs: []string{server.URL}, Model: "m", NoProbe: true, Dir: t.TempDir(), sink: kept}); err != nil {
+		t.Fatal(err)
+	}
+	if r := kept.got[0]; r.Outcome != results.OutcomeFailed || !strings.Contains(r.Cause.Value, "without any model output") {
+		t.Errorf("%s: %s", r.Outcome, r.Cause.Value)
+	}
+}
+
+// A run that does not begin leaves the old one where it is.
+func TestBeginComesLast(t *testing.T) {
+	begun := false
+	_, err := Run(t.Context(), Config{source: oneRow(), URLs: []string{"http://127.0.0.1:1"}, Model: "m", Dir: t.TempDir(), sink: &memory{}, Begin: func() error { begun = true; return nil }})
+	if err == nil || begun {
+		t.Errorf("error %v, begun %v", err, begun)
+	}
+}

@@ -44,12 +44,16 @@ type flight struct {
 	parts    int // ledger entries seen
 }
 
+// maxResponse bounds what one response may hold, in bytes: some ten times what
+// 100,000 tokens take.
+const maxResponse = 256 << 20
+
 // send starts the exchange; it returns at once.
 func (f *flight) send(t *target) {
 	f.res.URL = t.name
 	f.x.Request = t.request(make([]byte, 0, len(t.head)+len(f.body)+128), f.run.requestID(f.res.ID), f.body)
 	f.body = nil
-	f.x.Limits = transport.Limits{Total: f.run.c.timeout(), Bytes: f.run.c.BytesTimeout, Token: f.run.c.TokenTimeout}
+	f.x.Limits = transport.Limits{Total: f.run.c.timeout(), Bytes: f.run.c.BytesTimeout, Token: f.run.c.TokenTimeout, MaxBytes: maxResponse}
 	f.x.Limits.Cancel, f.x.Limits.HasCancel = f.run.c.Cancel.after(f.run.c.Selection.Seed, f.res.ID, f.cancel)
 	f.x.OnHead, f.x.OnBody, f.x.Done = f.onHead, f.onBody, f.onDone
 	f.response = f.run.responses.Get(f.stream)

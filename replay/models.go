@@ -32,6 +32,7 @@ func (c *Config) served(ctx context.Context, recorded map[string]int64) ([]strin
 	if at := strings.Index(u.Path, c.protocol().Path()); at >= 0 { // --url named the whole path
 		u.Path = u.Path[:at] + "/v1/models"
 	}
+	stopped := ctx
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
@@ -39,6 +40,9 @@ func (c *Config) served(ctx context.Context, recorded map[string]int64) ([]strin
 		return nil, err
 	}
 	resp, err := c.ask(req, u)
+	if stopped.Err() != nil {
+		return nil, context.Cause(stopped)
+	}
 	if err != nil {
 		return nil, unreachable(publicURL(u), err)
 	}

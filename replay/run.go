@@ -119,6 +119,11 @@ func (r *run) open(ctx context.Context) error {
 			return err
 		}
 	}
+	if c.Begin != nil {
+		if err := c.Begin(); err != nil {
+			return fmt.Errorf("run directory: %w", err)
+		}
+	}
 	if err := results.WriteRun(c.Dir, r.record); err != nil {
 		return fmt.Errorf("run directory: %w", err)
 	}
@@ -341,7 +346,7 @@ func (r *run) cutLate(ctx context.Context, over <-chan struct{}) {
 		return
 	}
 	for _, t := range r.targets {
-		t.client.Cut(fmt.Errorf("in flight when the run ended, after a grace of %v", grace))
+		t.client.Cut(fmt.Errorf("in flight when the run ended, after a grace of %v", max(0, grace)))
 	}
 }
 

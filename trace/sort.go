@@ -41,6 +41,10 @@ type Sorter struct {
 	any   bool
 }
 
+// minMemory is the least that sorting holds, so that runs do not get so many that
+// merging them takes more.
+const minMemory = 32 << 20
+
 // rowOverhead is what a row of nulls takes in a batch, in bytes.
 const rowOverhead = 450
 
@@ -61,7 +65,7 @@ func (s *Sorter) Add(b *Batch, row int, key Key) error {
 	for _, c := range b.cols {
 		s.bytes += int64(c.RowBytes(row))
 	}
-	if s.bytes >= cmp.Or(s.Memory, DefaultMemory) {
+	if 2*s.bytes >= max(minMemory, cmp.Or(s.Memory, DefaultMemory)) { // twice: what the collector has not taken back yet
 		return s.spill()
 	}
 	return nil

@@ -232,7 +232,7 @@ func TestNotATrace(t *testing.T) {
 
 func TestSorterSpills(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	const n = 20_000
+	const n = 120_000
 	var keys []trace.Key
 	s := &trace.Sorter{Memory: 2 << 20, Dir: t.TempDir()}
 	defer s.Close()

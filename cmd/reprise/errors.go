@@ -15,7 +15,7 @@ func report(ctx context.Context, err error, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	if errors.Is(err, errInterrupted) || ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if errors.Is(err, errInterrupted) || ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
 		fmt.Fprintln(stderr, "reprise: interrupted")
 		return 130
 	}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,6 +134,7 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	config.Dir = c.String("output")
+	config.Begin = func() error { return errors.Join(os.RemoveAll(config.Dir), os.MkdirAll(config.Dir, 0o755)) }
 	run, err := replay.Run(ctx, *config)
 	if run == nil || run.Ended == nil {
 		return errors.Join(err, dropEmptyDir(config.Dir))
@@ -152,6 +154,19 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 		BytesTimeout: c.Duration("idle-timeout"), TokenTimeout: c.Duration("token-timeout"), Timeout: c.Duration("timeout"), Grace: c.Duration("grace"),
 		TLS: replay.TLS{CAFile: c.String("ca-file"), Insecure: c.Bool("insecure")}, Version: version, Flags: publicFlags(c),
 		Selection: replay.Selection{Speed: c.Float("speed"), From: c.Duration("from"), To: c.Duration("to"), Seed: c.Uint64("seed")},
+	}
+	for _, name := range []string{"timeout", "idle-timeout", "token-timeout", "grace", "gap-cap"} {
+		if d := c.Duration(name); d < 0 {
+			return nil, misuse("give a time such as 30s", "--%s %v: must not be below 0", name, d)
+		}
+	}
+	switch p := c.String("progress"); p {
+	case "auto", "plain", "none":
+	default:
+		return nil, misuse("use auto, plain or none", "--progress %q", p)
+	}
+	if c.IsSet("grace") && config.Grace == 0 {
+		config.Grace = -1
 	}
 	if config.Timeout == 0 {
 		config.Timeout = -1
@@ -248,7 +263,7 @@ func contentFlags(c *cli.Command, config *replay.Config) error {
 	for _, text := range c.StringSlice("header") {
 		name, value, ok := strings.Cut(text, ":")
 		if !ok {
-			return misuse("write it as 'Name: value'", "--header %q has no colon", firstWord(text))
+			return misuse("write it as 'Name: value'", "--header: a value without a colon (not shown, it may be a secret)")
 		}
 		config.Headers = append(config.Headers, protocol.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
 	}
@@ -261,6 +276,9 @@ func contentFlags(c *cli.Command, config *replay.Config) error {
 	}
 	if name := c.String("api-key-env"); name != "" {
 		if config.APIKey = strings.TrimSpace(os.Getenv(name)); config.APIKey == "" {
+			if !isName.MatchString(name) {
+				return misuse("put the key in a variable and give the variable's name", "--api-key-env: not the name of a variable (not shown, it may be a secret)")
+			}
 			return misuse("export it in the shell that starts reprise", "--api-key-env %s: the variable is not set", name)
 		}
 	}
@@ -277,10 +295,8 @@ func contentFlags(c *cli.Command, config *replay.Config) error {
 	return nil
 }
 
-func firstWord(s string) string {
-	word, _, _ := strings.Cut(s, " ")
-	return word
-}
+// isName tells the name of an environment variable from a key typed in its place.
+var isName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
 
 // publicFlags are the flags as given, for run.json. Values of headers and of
 // extra bodies stay out: they may be secrets.
@@ -363,7 +379,7 @@ func prepareDir(c *cli.Command) error {
 	if !c.Bool("force") {
 		return trace.WithFix(fmt.Errorf("%s: holds a run already", dir), "name another directory, or replace it with --force")
 	}
-	return errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755))
+	return nil // the old run goes when the new one begins
 }
 
 // dropEmptyDir takes away the directory of a run that did not begin.

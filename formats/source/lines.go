@@ -8,7 +8,7 @@ import (
 )
 
 // MaxLine is the longest line that Lines reads, in bytes.
-const MaxLine = 1 << 30
+const MaxLine = 256 << 20
 
 // A Lines reads lines of any length up to MaxLine. Line ends are LF or CRLF and
 // are not part of the line; the last line may lack one.

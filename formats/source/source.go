@@ -339,7 +339,7 @@ func walk(path string) (files, passed []string, err error) {
 				passed = append(passed, p)
 				return fs.SkipDir
 			}
-		case isStray(d.Name()):
+		case isStray(d.Name()), !isData(p, d):
 			passed = append(passed, p)
 		default:
 			files = append(files, p)
@@ -348,6 +348,16 @@ func walk(path string) (files, passed []string, err error) {
 	})
 	slices.Sort(files)
 	return files, passed, err
+}
+
+// isData tells what can be read as a file: not a link that dangles or leads to a
+// directory.
+func isData(path string, d fs.DirEntry) bool {
+	if d.Type()&fs.ModeSymlink == 0 {
+		return true
+	}
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
 }
 
 // isStray tells files that lie beside data without being data.

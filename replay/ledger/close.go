@@ -104,13 +104,32 @@ func (a *Account) outcome(e Ending) (string, trace.Optional[string]) {
 		return results.OutcomeFailed, known(fmt.Sprintf("finish_reason %q", a.badFinish))
 	case e.Kind == EndInvalid:
 		return results.OutcomeFailed, known(e.Cause)
-	case a.chunks > 0 && a.complete():
+	case a.chunks > 0 && a.complete() && !a.empty():
 		if a.unasked {
 			return results.OutcomeNotStreamed, trace.Optional[string]{}
 		}
 		return results.OutcomeOK, trace.Optional[string]{}
 	}
 	return a.incomplete(e)
+}
+
+// empty tells a stream in which the model did nothing: no text, no token and no
+// finish reason, only an end marker.
+func (a *Account) empty() bool {
+	if a.body || a.usage.Output.Or(0) > 0 {
+		return false
+	}
+	for i := range a.choices {
+		if a.choices[i].finished {
+			return false
+		}
+	}
+	for i := range a.entries {
+		if a.entries[i].Kind != results.KindNone {
+			return false
+		}
+	}
+	return true
 }
 
 // incomplete is the outcome of a response without a terminal signal.
@@ -125,7 +144,7 @@ func (a *Account) incomplete(e Ending) (string, trace.Optional[string]) {
 	case EndCut:
 		return results.OutcomeCut, known(e.Cause)
 	}
-	if a.chunks == 0 {
+	if a.chunks == 0 || a.terminal && a.empty() {
 		return results.OutcomeFailed, known(a.because("response without any model output"))
 	}
 	return results.OutcomeTruncated, known(a.because("stream ended without a terminal signal"))

@@ -32,6 +32,8 @@ type Limits struct {
 	Bytes time.Duration // without a byte of response
 	Token time.Duration // without a token
 
+	MaxBytes int64 // of the response, headers included; 0 = no limit
+
 	Cancel    time.Duration // give up on purpose after so long, if HasCancel
 	HasCancel bool
 }
@@ -346,6 +348,10 @@ func (k *conn) take(x *Exchange, p []byte, at time.Duration) bool {
 	}
 	x.lastByte.Store(int64(at))
 	x.BytesIn += int64(len(p))
+	if limit := x.Limits.MaxBytes; limit > 0 && x.BytesIn > limit {
+		k.finish(x, EndProtocol, fmt.Errorf("response is longer than %d bytes", limit), at, false)
+		return false
+	}
 	used, err := k.parser.Feed(p, func(body []byte) error {
 		k.head(x, at)
 		return x.OnBody(body, at)
