@@ -45,6 +45,9 @@ func (s *Summary) account(p *printer) {
 	p.section("accounts")
 	p.pair("input", comparisonText(&t.Input))
 	p.pair("output", comparisonText(&t.Output))
+	if u := t.Unsuccessful; u.Requests > 0 {
+		p.pair("partial", fmt.Sprintf("%s output tokens came in %s requests that did not succeed; they are in no table", grouped(u.Tokens), grouped(u.Requests)))
+	}
 	p.pair("cached", portionText(&t.Cached, "counted input tokens"))
 	p.pair("reasoning", portionText(&t.Reasoning, "output tokens"))
 	p.pair("counted by", countsText(t.OutputSources))

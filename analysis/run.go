@@ -82,6 +82,8 @@ func (c *collection) add(r *results.Result) {
 		c.addTokens(r)
 		c.ttft.add(r.RecordedTTFT, results.TTFT, r)
 		c.e2e.add(r.RecordedE2E, results.E2E, r)
+	} else {
+		c.tokens.Unsuccessful.add(r)
 	}
 }
 

@@ -1,6 +1,9 @@
 package analysis
 
-import "reprise/trace"
+import (
+	"reprise/trace"
+	"reprise/trace/results"
+)
 
 // Tokens holds the token accounts of the successful requests.
 type Tokens struct {
@@ -8,6 +11,8 @@ type Tokens struct {
 	Output    Comparison `json:"output"`    // OSL as planned and as it came back
 	Cached    Portion    `json:"cached"`    // from the server's prefix cache, of the counted input of the requests that say so
 	Reasoning Portion    `json:"reasoning"` // of the output of the requests that say so
+
+	Unsuccessful Partial `json:"unsuccessful"` // what came back in requests that are in none of the above
 
 	OutputSources []Count `json:"output_sources"` // requests by where their OSL came from
 	LedgerSources []Count `json:"ledger_sources"` // streamed requests by the least trusted source of their chunks
@@ -68,6 +73,23 @@ func larger(a *int64, b int64) *int64 {
 
 func (c *Comparison) close() {
 	c.ExactShare, c.ShortShare = share(c.Exact, c.Requests), share(c.Short, c.Requests)
+}
+
+// A Partial counts output that came back in requests that did not succeed.
+type Partial struct {
+	Requests int64 `json:"requests"` // with at least one token
+	Tokens   int64 `json:"tokens"`   // sum, where known
+}
+
+func (p *Partial) add(r *results.Result) {
+	n, known := r.OutputTokens.Get()
+	if !known {
+		n, known = results.LedgerTokens(r.Ledger)
+	}
+	if known && n > 0 {
+		p.Requests++
+		p.Tokens += n
+	}
 }
 
 // A Portion is a part of a whole, over the requests that know both.
