@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -18,7 +19,7 @@ import (
 // endpoint, so that no request of the run fails for what could be known.
 type Probe struct {
 	Requests     int
-	ExactFields  bool                  // min_tokens and ignore_eos are accepted
+	ExactFields  bool                  // min_tokens and ignore_eos are accepted; false if the run does not send them
 	RunningUsage bool                  // usage comes on every event when asked for
 	Overhead     trace.Optional[int64] // tokens that the template adds to a prompt; unknown if the server does not count one token a word
 	Notes        []string
@@ -35,7 +36,7 @@ const probeTimeout = 60 * time.Second
 // with its own words.
 func (r *run) probe(ctx context.Context, t *target) (Probe, error) {
 	var p Probe
-	p.ExactFields, p.RunningUsage = true, true
+	p.ExactFields, p.RunningUsage = r.c.exactLength(), true
 	model := r.probeModel()
 	var counted [2]trace.Optional[int64]
 	for i, n := range probeWords {
@@ -46,11 +47,23 @@ func (r *run) probe(ctx context.Context, t *target) (Probe, error) {
 		counted[i] = s.Input
 		if i == 0 && p.RunningUsage && r.c.Stream != StreamOff && !hasRunning(s) {
 			p.RunningUsage = false
-			p.Notes = append(p.Notes, "the server sends no usage on every event: tokens per chunk are not known, so there is no ITL")
+			p.Notes = append(p.Notes, "the server sends no usage on every event: "+r.c.withoutRunningUsage())
 		}
 	}
 	p.learnOverhead(counted)
 	return p, nil
+}
+
+// exactLength tells whether requests carry min_tokens and ignore_eos; some
+// protocols refuse to write them.
+func (c *Config) exactLength() bool { return cmp.Or(c.Output, DefaultOutput) == OutputExact }
+
+// withoutRunningUsage says what becomes of tokens per chunk.
+func (c *Config) withoutRunningUsage() string {
+	if c.Tokenizer != nil {
+		return "tokens per chunk are counted with the local tokenizer"
+	}
+	return "tokens per chunk are not known, so there is no ITL"
 }
 
 // probeModel is the model that most requests of the run ask for.
@@ -184,7 +197,7 @@ func (r *run) wall() func() time.Duration {
 // run.json. An exact length that the server cannot be asked for is refused now.
 func (r *run) apply(p Probe) error {
 	c := r.c
-	if c.Output == "" || c.Output == OutputExact {
+	if c.exactLength() {
 		if !p.ExactFields {
 			return trace.WithFix(fmt.Errorf("--output-length exact: %s", strings.Join(p.Notes, "; ")), "use --output-length cap: answers may then end early, which the report shows")
 		}

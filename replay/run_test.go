@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -352,4 +353,24 @@ func TestProbeLearnsTheEndpoint(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A protocol that cannot ask for an exact length is probed as it is replayed.
+func TestProbeAsksAsTheRunDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := exact()
+		got, run, err := replayProbed(t, t.Context(), mock.New(m), Config{
+			source: traceOf(trace.ClockTrace, at(0, 100, 5)), Protocol: protocol.Messages{}, Output: OutputCap,
+			Tokenizer: func(text []byte) int { return len(strings.Fields(string(text))) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := got[0]; r.Outcome != results.OutcomeOK || r.PlannedInputTokens != r.CountedInputTokens {
+			t.Errorf("%s, planned %v, counted %v: %s", r.Outcome, r.PlannedInputTokens, r.CountedInputTokens, r.Cause.Value)
+		}
+		if run.Probe.ExactFields || !slices.ContainsFunc(run.Warnings, func(note string) bool { return strings.HasSuffix(note, "counted with the local tokenizer") }) {
+			t.Errorf("probe %+v", run.Probe)
+		}
+	})
 }
