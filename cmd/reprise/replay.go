@@ -75,7 +75,8 @@ func targetFlags() []cli.Flag {
 	}
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "url", Usage: "endpoint, such as http://staging:8000 (repeatable; requests go to them in turn)"},
-		&cli.StringFlag{Name: "protocol", Value: replay.DefaultProtocol, Usage: strings.Join(names, ", ")},
+		&cli.StringFlag{Name: "protocol", Value: replay.DefaultProtocol, Usage: strings.Join(names, ", ") + ", template"},
+		&cli.StringFlag{Name: "template", Usage: "JSON file that describes another API: path, body, and where text, usage and end are"},
 		&cli.StringSliceFlag{Name: "model", Usage: "NAME for all requests, or OLD=NEW for those that recorded OLD (repeatable; default: the one model served)"},
 		&cli.StringSliceFlag{Name: "header", Aliases: []string{"H"}, Usage: "'Name: value' to send (repeatable, never split at commas); its value is not stored"},
 		&cli.StringFlag{Name: "extra-body", Usage: "JSON object whose members are set in every request body"},
@@ -180,7 +181,7 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 	}
 	config.Pace, config.GapCap = c.String("pace"), c.Duration("gap-cap")
 	var err error
-	if config.Protocol, err = protocol.ByName(c.String("protocol")); err != nil {
+	if config.Protocol, err = protocolFlag(c); err != nil {
 		return nil, bad("protocol", err)
 	}
 	if text := c.String("limit"); text != "" {
@@ -222,6 +223,29 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 	config.NoProbe = !c.Bool("probe")
 	config.Progress = progressTo(c)
 	return config, nil
+}
+
+// protocolFlag returns the protocol by its name, or the one that --template
+// describes.
+func protocolFlag(c *cli.Command) (protocol.Protocol, error) {
+	path, name := c.String("template"), c.String("protocol")
+	switch {
+	case path == "" && name == "template":
+		return nil, trace.WithFix(errors.New("template needs a description"), "name it with --template FILE")
+	case path == "":
+		return protocol.ByName(name)
+	case c.IsSet("protocol") && name != "template":
+		return nil, trace.WithFix(fmt.Errorf("%s, but --template describes another", name), "leave one of them out")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	t, err := protocol.ParseTemplate(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
 }
 
 func tokenizerFlag(c *cli.Command, config *replay.Config) error {
