@@ -58,39 +58,39 @@ func (s *Summary) head(p *printer) {
 		p.pair("trace", fmt.Sprintf("%s (sha256 %.12s)", s.Trace.Name, s.Trace.SHA256))
 	}
 	p.pair("planned", fmt.Sprintf("%s requests in %v, %s input and %s output tokens",
-		grouped(s.Planned.Requests), time.Duration(s.Planned.DurationNS).Round(time.Millisecond), plannedTokens(s.Planned.InputTokens), plannedTokens(s.Planned.OutputTokens)))
-	sent := fmt.Sprintf("%s requests, %s recorded", grouped(q.Sent), grouped(q.Recorded))
+		Grouped(s.Planned.Requests), time.Duration(s.Planned.DurationNS).Round(time.Millisecond), plannedTokens(s.Planned.InputTokens), plannedTokens(s.Planned.OutputTokens)))
+	sent := fmt.Sprintf("%s requests, %s recorded", Grouped(q.Sent), Grouped(q.Recorded))
 	if q.WarmUp > 0 {
-		sent += fmt.Sprintf(", %s of the warm-up, in none of the numbers", grouped(q.WarmUp))
+		sent += fmt.Sprintf(", %s of the warm-up, in none of the numbers", Grouped(q.WarmUp))
 	}
 	switch {
 	case q.Killed:
-		sent += fmt.Sprintf(", %s without a record", grouped(s.Planned.Requests-q.Recorded))
+		sent += fmt.Sprintf(", %s without a record", Grouped(s.Planned.Requests-q.Recorded))
 	case q.Unsent > 0:
-		sent += fmt.Sprintf(", %s not sent", grouped(q.Unsent))
+		sent += fmt.Sprintf(", %s not sent", Grouped(q.Unsent))
 	}
 	if q.Capped > 0 {
-		sent += fmt.Sprintf(", %s held by --max-in-flight", grouped(q.Capped))
+		sent += fmt.Sprintf(", %s held by --max-in-flight", Grouped(q.Capped))
 	}
 	p.pair("sent", sent)
 	if v.LatenessP99 != nil {
 		m := s.Metrics.Get("lateness")
 		p.pair("lateness", fmt.Sprintf("p50 %s ms, p99 %s ms, max %s ms (n %s); limit for p99 %s ms, the larger of %s ms and %s of the median TTFT",
-			m.cell(m.Stat("p50")), m.cell(m.Stat("p99")), m.cell(m.Stat("max")), grouped(m.N), decimals(v.Limit), plainNumber(v.LateLimit), percent(v.LateShare)))
+			m.cell(m.Stat("p50")), m.cell(m.Stat("p99")), m.cell(m.Stat("max")), Grouped(m.N), decimals(v.Limit), plainNumber(v.LateLimit), percent(v.LateShare)))
 	}
 }
 
 func (s *Summary) outcomes(p *printer) {
 	var parts []string
 	for _, o := range s.Outcomes {
-		parts = append(parts, fmt.Sprintf("%s %s (%s)", o.Outcome, grouped(o.Requests), percent(*o.Share)))
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", o.Outcome, Grouped(o.Requests), percent(*o.Share)))
 	}
 	p.pair("outcomes", strings.Join(parts, ", "))
 	for _, c := range s.Causes.First {
-		p.pair("", fmt.Sprintf("%s x %s", grouped(c.N), c.Name))
+		p.pair("", fmt.Sprintf("%s x %s", Grouped(c.N), c.Name))
 	}
 	if s.Causes.Rest > 0 {
-		p.pair("", fmt.Sprintf("%s x %s other causes", grouped(s.Causes.Rest), grouped(s.Causes.Names)))
+		p.pair("", fmt.Sprintf("%s x %s other causes", Grouped(s.Causes.Rest), Grouped(s.Causes.Names)))
 	}
 	p.pair("held", countsText(s.Holds))
 	p.pair("http status", countsText(s.HTTPStatuses))
@@ -101,7 +101,7 @@ func (s *Summary) outcomes(p *printer) {
 func topText(t Top) string {
 	text := countsText(t.First)
 	if t.Rest > 0 {
-		text += fmt.Sprintf(", %s others %s", grouped(t.Names), grouped(t.Rest))
+		text += fmt.Sprintf(", %s others %s", Grouped(t.Names), Grouped(t.Rest))
 	}
 	return text
 }
@@ -122,7 +122,7 @@ func (s *Summary) table(p *printer, title, unit string) {
 		if m.Unit != unit {
 			continue
 		}
-		row := table.Row{m.Name, grouped(m.N)}
+		row := table.Row{m.Name, Grouped(m.N)}
 		for _, v := range m.stats {
 			row = append(row, m.cell(v))
 		}
@@ -153,7 +153,7 @@ func (s *Summary) absences(p *printer) {
 		for _, c := range m.Absent {
 			requests += c.N
 		}
-		why := fmt.Sprintf("absent in %s requests: %s", grouped(requests), countsText(m.Absent))
+		why := fmt.Sprintf("absent in %s requests: %s", Grouped(requests), countsText(m.Absent))
 		if m.N == 0 {
 			why = "n/a (0 samples): " + countsText(m.Absent)
 		}
@@ -184,5 +184,5 @@ func plannedTokens(n *int64) string {
 	if n == nil {
 		return "unknown"
 	}
-	return grouped(*n)
+	return Grouped(*n)
 }

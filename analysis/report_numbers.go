@@ -15,7 +15,7 @@ func (s *Summary) throughput(p *printer) {
 			rateText(t.RequestsPerS), rateText(t.InputTokensPerS), rateText(t.OutputTokensPerS), spanText(t.WindowMS))
 		p.pair("whole", text)
 		if t.InputUncounted+t.OutputUncounted > 0 {
-			p.pair("", fmt.Sprintf("without the input of %s and the output of %s successful requests, whose count is unknown", grouped(t.InputUncounted), grouped(t.OutputUncounted)))
+			p.pair("", fmt.Sprintf("without the input of %s and the output of %s successful requests, whose count is unknown", Grouped(t.InputUncounted), Grouped(t.OutputUncounted)))
 		}
 		p.pair("steady", fmt.Sprintf("%s requests/s completed over %s, first to last sent", rateText(t.SteadyPerS), spanText(t.SteadyWindowMS)))
 		p.pair("drain", spanText(t.DrainMS)+", last sent to last end")
@@ -46,21 +46,21 @@ func (s *Summary) account(p *printer) {
 	p.pair("input", comparisonText(&t.Input))
 	p.pair("output", comparisonText(&t.Output))
 	if u := t.Unsuccessful; u.Requests > 0 {
-		p.pair("partial", fmt.Sprintf("%s output tokens came in %s requests that did not succeed; they are in no table", grouped(u.Tokens), grouped(u.Requests)))
+		p.pair("partial", fmt.Sprintf("%s output tokens came in %s requests that did not succeed; they are in no table", Grouped(u.Tokens), Grouped(u.Requests)))
 	}
 	p.pair("cached", portionText(&t.Cached, "counted input tokens"))
 	p.pair("reasoning", portionText(&t.Reasoning, "output tokens"))
 	p.pair("counted by", countsText(t.OutputSources))
 	p.pair("chunks by", countsText(t.LedgerSources))
 	if d := &t.LedgerDifference; d.Requests > 0 {
-		text := fmt.Sprintf("%s of %s responses add up to their final usage", grouped(d.Requests-d.NotZero), grouped(d.Requests))
+		text := fmt.Sprintf("%s of %s responses add up to their final usage", Grouped(d.Requests-d.NotZero), Grouped(d.Requests))
 		if d.NotZero > 0 {
 			text += fmt.Sprintf(", largest difference %+d tokens", *d.Largest)
 		}
 		p.pair("ledger", text)
 	}
 	if t.Chunks > 0 {
-		p.pair("reads", fmt.Sprintf("%s of %s chunks with tokens (%s) came with an earlier event in one read", grouped(t.SharedReads), grouped(t.Chunks), percent(*t.SharedShare)))
+		p.pair("reads", fmt.Sprintf("%s of %s chunks with tokens (%s) came with an earlier event in one read", Grouped(t.SharedReads), Grouped(t.Chunks), percent(*t.SharedShare)))
 	}
 	p.pair("recorded", s.recordedText())
 	p.pair("client", s.clientText())
@@ -69,7 +69,7 @@ func (s *Summary) account(p *printer) {
 func comparisonText(c *Comparison) string {
 	beside := ""
 	if c.Unplanned > 0 {
-		beside = fmt.Sprintf("%s counted in %s requests without a planned count", grouped(c.Beside), grouped(c.Unplanned))
+		beside = fmt.Sprintf("%s counted in %s requests without a planned count", Grouped(c.Beside), Grouped(c.Unplanned))
 	}
 	switch {
 	case c.Requests == 0 && beside != "":
@@ -78,9 +78,9 @@ func comparisonText(c *Comparison) string {
 		return "n/a: the server counted no request"
 	}
 	text := fmt.Sprintf("%s planned, %s counted; exact in %s of %s requests (%s)",
-		grouped(c.Planned), grouped(c.Counted), grouped(c.Exact), grouped(c.Requests), percent(*c.ExactShare))
+		Grouped(c.Planned), Grouped(c.Counted), Grouped(c.Exact), Grouped(c.Requests), percent(*c.ExactShare))
 	if c.Exact < c.Requests {
-		text += fmt.Sprintf(", short in %s (%s), long in %s, largest difference %+d", grouped(c.Short), percent(*c.ShortShare), grouped(c.Long), *c.Largest)
+		text += fmt.Sprintf(", short in %s (%s), long in %s, largest difference %+d", Grouped(c.Short), percent(*c.ShortShare), Grouped(c.Long), *c.Largest)
 	}
 	if beside != "" {
 		text += "; " + beside
@@ -92,11 +92,11 @@ func portionText(q *Portion, of string) string {
 	if q.Requests == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s of %s %s", grouped(q.Tokens), grouped(q.Of), of)
+	text := fmt.Sprintf("%s of %s %s", Grouped(q.Tokens), Grouped(q.Of), of)
 	if q.Share != nil {
 		text += fmt.Sprintf(" (%s)", percent(*q.Share))
 	}
-	return text + fmt.Sprintf("; %s requests say so", grouped(q.Requests))
+	return text + fmt.Sprintf("; %s requests say so", Grouped(q.Requests))
 }
 
 func (s *Summary) recordedText() string {
@@ -106,7 +106,7 @@ func (s *Summary) recordedText() string {
 		Paired
 	}{{"TTFT", s.Recorded.TTFT}, {"E2E", s.Recorded.E2E}} {
 		if c.Median != nil {
-			parts = append(parts, fmt.Sprintf("%s %s times the recorded one (median of %s pairs)", c.name, decimals(*c.Median), grouped(c.Requests)))
+			parts = append(parts, fmt.Sprintf("%s %s times the recorded one (median of %s pairs)", c.name, decimals(*c.Median), Grouped(c.Requests)))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -125,5 +125,5 @@ func (s *Summary) clientText() string {
 		}
 	}
 	return fmt.Sprintf("%s, %d GC cycles with %v of pauses, %s connections opened, reused by %s requests",
-		cpu, c.GCCycles, time.Duration(c.GCPauseNS).Round(time.Microsecond), grouped(c.ConnsOpened), grouped(c.ConnsReused))
+		cpu, c.GCCycles, time.Duration(c.GCPauseNS).Round(time.Microsecond), Grouped(c.ConnsOpened), Grouped(c.ConnsReused))
 }

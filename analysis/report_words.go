@@ -50,8 +50,8 @@ func percent(share float64) string {
 	return text + " %"
 }
 
-// grouped writes n with a comma between groups of three digits.
-func grouped(n int64) string {
+// Grouped writes n with a comma between groups of three digits.
+func Grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	sign := ""
 	if n < 0 {
@@ -66,7 +66,7 @@ func grouped(n int64) string {
 func countsText(list []Count) string {
 	var parts []string
 	for _, c := range list {
-		parts = append(parts, c.Name+" "+grouped(c.N))
+		parts = append(parts, c.Name+" "+Grouped(c.N))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -77,7 +77,7 @@ func (m *Metric) cell(v trace.Optional[float64]) string {
 	case !v.Known:
 		return "n/a"
 	case m.Unit == unitTokens && v.Value == math.Trunc(v.Value):
-		return grouped(int64(v.Value))
+		return Grouped(int64(v.Value))
 	}
 	return decimals(v.Value)
 }

@@ -118,13 +118,13 @@ func (v *Verdict) records(s *Summary) {
 		if s.run.Ended != nil && s.run.Ended.RecordError != "" {
 			why = ": " + s.run.Ended.RecordError
 		}
-		v.worsen(Invalid, "%s records of sent requests were lost%s", grouped(q.RecordsLost), why)
+		v.worsen(Invalid, "%s records of sent requests were lost%s", Grouped(q.RecordsLost), why)
 	}
 	switch {
 	case q.Killed:
-		v.worsen(Degraded, "the run was killed or still goes on: %s of %s planned requests are recorded, and those in flight, the slow ones first of all, are missing", grouped(q.Recorded), grouped(s.Planned.Requests))
+		v.worsen(Degraded, "the run was killed or still goes on: %s of %s planned requests are recorded, and those in flight, the slow ones first of all, are missing", Grouped(q.Recorded), Grouped(s.Planned.Requests))
 	case q.Unsent > 0 && !q.Interrupted:
-		v.worsen(Invalid, "%s of %s planned requests were not sent", grouped(q.Unsent), grouped(s.Planned.Requests))
+		v.worsen(Invalid, "%s of %s planned requests were not sent", Grouped(q.Unsent), Grouped(s.Planned.Requests))
 	}
 }
 
@@ -132,7 +132,7 @@ func (s *Summary) remarks() []string {
 	remarks := []string{}
 	q := &s.Requests
 	if q.Interrupted {
-		remarks = append(remarks, fmt.Sprintf("interrupted: %s of %s planned requests were not sent", grouped(q.Unsent), grouped(s.Planned.Requests)))
+		remarks = append(remarks, fmt.Sprintf("interrupted: %s of %s planned requests were not sent", Grouped(q.Unsent), Grouped(s.Planned.Requests)))
 	}
 	switch {
 	case q.Recovered && q.Killed:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"reprise/analysis"
 	"reprise/replay"
 )
 
@@ -52,7 +53,7 @@ func printPlan(c *cli.Command, config *replay.Config, s *replay.Survey) error {
 		if p.InFlight != nil {
 			inFlight = fmt.Sprintf("%.3g on average, if the endpoint is as fast as the recorded one", *p.InFlight)
 		}
-		_ = y("requests", group3(p.Requests)) &&
+		_ = y("requests", analysis.Grouped(p.Requests)) &&
 			y("duration", time.Duration(p.DurationNS).String()+" from first to last due") &&
 			y("rate", rate) &&
 			y("input tokens", plannedText(p.InputTokens, s.InputRows)) &&
@@ -72,7 +73,7 @@ func plannedText(sum *int64, rows int64) string {
 	if sum == nil {
 		return "not known: the trace does not say"
 	}
-	return fmt.Sprintf("%s in %s requests that know them", group3(*sum), group3(rows))
+	return fmt.Sprintf("%s in %s requests that know them", analysis.Grouped(*sum), analysis.Grouped(rows))
 }
 
 func modelText(models map[string]int64, config *replay.Config) string {
@@ -89,7 +90,7 @@ func modelText(models map[string]int64, config *replay.Config) string {
 		if m, ok := config.Models[name]; ok {
 			to = m
 		}
-		parts = append(parts, fmt.Sprintf("%s -> %s: %s", shown, to, group3(models[name])))
+		parts = append(parts, fmt.Sprintf("%s -> %s: %s", shown, to, analysis.Grouped(models[name])))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -62,6 +62,22 @@ func openTrace(c *cli.Command, path string) (*trace.Reader, error) {
 	return trace.NewReader(f, size, "standard input")
 }
 
+// onTrace is the action of a command on one canonical trace, which it opens.
+func onTrace(action func(ctx context.Context, c *cli.Command, r *trace.Reader, path string) error) cli.ActionFunc {
+	return func(ctx context.Context, c *cli.Command) error {
+		path, err := oneArg(c, "trace")
+		if err != nil {
+			return err
+		}
+		r, err := openTrace(c, path)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		return action(ctx, c, r, path)
+	}
+}
+
 func checkCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "check",
@@ -75,18 +91,7 @@ Example:
 			&cli.IntFlag{Name: "max", Value: 20, Usage: "violations to print; all are counted"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		},
-		Action: func(ctx context.Context, c *cli.Command) error {
-			path, err := oneArg(c, "trace")
-			if err != nil {
-				return err
-			}
-			r, err := openTrace(c, path)
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			return runCheck(ctx, c, r, path)
-		},
+		Action: onTrace(runCheck),
 	}
 }
 
@@ -153,16 +158,7 @@ Example:
 			&cli.IntFlag{Name: "n", Value: 10, Usage: "rows to print; 0 = all"},
 			&cli.BoolFlag{Name: "json", Usage: "the default; rows are always JSON lines"},
 		},
-		Action: func(ctx context.Context, c *cli.Command) error {
-			path, err := oneArg(c, "trace")
-			if err != nil {
-				return err
-			}
-			r, err := openTrace(c, path)
-			if err != nil {
-				return err
-			}
-			defer r.Close()
+		Action: onTrace(func(ctx context.Context, c *cli.Command, r *trace.Reader, _ string) error {
 			left := c.Int("n")
 			for req, err := range r.Rows() {
 				if err != nil {
@@ -183,7 +179,7 @@ Example:
 				}
 			}
 			return nil
-		},
+		}),
 	}
 }
 
@@ -198,16 +194,7 @@ provenance. Tokens are sums over the rows that know them.
 Example:
    reprise trace info prod.parquet`,
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print one JSON object"}},
-		Action: func(ctx context.Context, c *cli.Command) error {
-			path, err := oneArg(c, "trace")
-			if err != nil {
-				return err
-			}
-			r, err := openTrace(c, path)
-			if err != nil {
-				return err
-			}
-			defer r.Close()
+		Action: onTrace(func(ctx context.Context, c *cli.Command, r *trace.Reader, _ string) error {
 			info, err := analysis.Describe(ctx, r)
 			if err != nil {
 				return err
@@ -216,7 +203,7 @@ Example:
 				return writeJSON(c.Root().Writer, info)
 			}
 			return printInfo(c.Root().Writer, info)
-		},
+		}),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"reprise/analysis"
 	"reprise/formats"
 	"reprise/formats/source"
 	"reprise/trace"
@@ -275,7 +276,7 @@ func (r *rejects) text() string {
 	if r.n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s (%s rows)", r.path, group3(r.n))
+	return fmt.Sprintf("%s (%s rows)", r.path, analysis.Grouped(r.n))
 }
 
 // warnRate doubts a rate that no service has; a wrong unit is off by 1000.

@@ -14,22 +14,14 @@ import (
 	"reprise/trace"
 )
 
-func printInfo(w io.Writer, info *analysis.Info) error {
-	return table(w, func(yield func(string, string) bool) {
-		for name, value := range infoPairs(info) {
-			if !yield(name, value) {
-				return
-			}
-		}
-	})
-}
+func printInfo(w io.Writer, info *analysis.Info) error { return table(w, infoPairs(info)) }
 
 // infoPairs are the lines of trace info; an empty value means that the trace
 // does not know.
 func infoPairs(info *analysis.Info) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		y := func(name, value string) bool { return yield(name, value) }
-		_ = y("rows", group3(info.Rows)) &&
+		_ = y("rows", analysis.Grouped(info.Rows)) &&
 			y("source", strings.TrimSuffix(info.Format+", "+info.Dialect, ", ")) &&
 			y("clock", clockText(info)) &&
 			y("rate", rateText(info)) &&
@@ -127,9 +119,9 @@ func sessionText(info *analysis.Info) string {
 	if info.Sessions == nil {
 		return "not recorded"
 	}
-	text := fmt.Sprintf("%s, the longest of %s turns", group3(*info.Sessions), group3(*info.MaxTurns))
+	text := fmt.Sprintf("%s, the longest of %s turns", analysis.Grouped(*info.Sessions), analysis.Grouped(*info.MaxTurns))
 	if info.Agents > 0 {
-		text += fmt.Sprintf(", %s sub-agents", group3(info.Agents))
+		text += fmt.Sprintf(", %s sub-agents", analysis.Grouped(info.Agents))
 	}
 	return text
 }
@@ -138,9 +130,9 @@ func sumText(s analysis.Sum, rows int64) string {
 	if s.Rows == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s in all, mean %.1f, max %s", group3(s.Sum), float64(s.Sum)/float64(s.Rows), group3(s.Max))
+	text := fmt.Sprintf("%s in all, mean %.1f, max %s", analysis.Grouped(s.Sum), float64(s.Sum)/float64(s.Rows), analysis.Grouped(s.Max))
 	if s.Rows < rows {
-		text += fmt.Sprintf(" (known for %s rows)", group3(s.Rows))
+		text += fmt.Sprintf(" (known for %s rows)", analysis.Grouped(s.Rows))
 	}
 	return text
 }
@@ -149,7 +141,7 @@ func rowsText(n, rows int64) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s rows", group3(n), group3(rows))
+	return fmt.Sprintf("%s of %s rows", analysis.Grouped(n), analysis.Grouped(rows))
 }
 
 func blockText(info *analysis.Info) string {
@@ -158,9 +150,9 @@ func blockText(info *analysis.Info) string {
 	}
 	var sizes []string
 	for _, size := range slices.Sorted(maps.Keys(info.BlockTokens)) {
-		sizes = append(sizes, fmt.Sprintf("%d tokens in %s rows", size, group3(info.BlockTokens[size])))
+		sizes = append(sizes, fmt.Sprintf("%d tokens in %s rows", size, analysis.Grouped(info.BlockTokens[size])))
 	}
-	return fmt.Sprintf("%s, %s distinct; %s; last block %s", group3(info.Reuse.Blocks), group3(info.Reuse.DistinctBlocks), strings.Join(sizes, ", "), countText(info.BlockTail))
+	return fmt.Sprintf("%s, %s distinct; %s; last block %s", analysis.Grouped(info.Reuse.Blocks), analysis.Grouped(info.Reuse.DistinctBlocks), strings.Join(sizes, ", "), countText(info.BlockTail))
 }
 
 func reuseText(info *analysis.Info) string {
@@ -168,7 +160,7 @@ func reuseText(info *analysis.Info) string {
 	if r == nil || r.Tokens == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.2f %% of block tokens (%s of %s) with a cache without limit", 100*r.HitShare, group3(r.HitTokens), group3(r.Tokens))
+	return fmt.Sprintf("%.2f %% of block tokens (%s of %s) with a cache without limit", 100*r.HitShare, analysis.Grouped(r.HitTokens), analysis.Grouped(r.Tokens))
 }
 
 // countText lists counts by name, the largest first.
@@ -186,7 +178,7 @@ func countText(counts map[string]int64) string {
 			parts = append(parts, fmt.Sprintf("and %d more", len(names)-8))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%s %s", name, group3(counts[name])))
+		parts = append(parts, fmt.Sprintf("%s %s", name, analysis.Grouped(counts[name])))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -195,7 +187,7 @@ func countsText(c trace.Counts) string {
 	if c.Read == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s rows, kept %s", group3(c.Read), group3(c.Kept))
+	text := fmt.Sprintf("%s rows, kept %s", analysis.Grouped(c.Read), analysis.Grouped(c.Kept))
 	for _, part := range []struct {
 		name   string
 		counts map[string]int64
@@ -205,17 +197,4 @@ func countsText(c trace.Counts) string {
 		}
 	}
 	return text
-}
-
-// group3 writes n with a comma between groups of three digits.
-func group3(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	sign := ""
-	if n < 0 {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
 }
