@@ -22,7 +22,11 @@ var All = []Format{
 		Name: "baseten", Doc: "Baseten tables of completion requests with literal prompts: Parquet or Arrow IPC",
 		Detect: baseten.Detect,
 		NewImporter: func(o Options) (Importer, error) {
-			return &baseten.Importer{SessionColumn: o.SessionColumn, BlockTokens: o.BlockTokens}, nil
+			b := &baseten.Importer{SessionColumn: o.SessionColumn, BlockTokens: o.BlockTokens}
+			if o.Recount {
+				b.Recount, b.Counter = o.Count, o.Counter
+			}
+			return b, nil
 		},
 		NewExporter: func() Exporter { return baseten.Exporter{} },
 	},
@@ -37,7 +41,7 @@ var All = []Format{
 	{
 		Name: "sharegpt", Doc: "ShareGPT conversations, also with tools, images or OpenAI messages: JSON array or JSONL",
 		Detect:      sharegpt.Detect,
-		NewImporter: func(o Options) (Importer, error) { return &sharegpt.Importer{SingleTurn: o.SingleTurn}, nil },
+		NewImporter: func(o Options) (Importer, error) { return &sharegpt.Importer{SingleTurn: o.SingleTurn, Count: o.Count, Counter: o.Counter}, nil },
 		NewExporter: func() Exporter { return sharegpt.Exporter{} },
 	},
 }

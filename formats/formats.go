@@ -45,6 +45,10 @@ type Options struct {
 	TimeUnit      string        // "", "s", "ms", "us", "ns": of source times, where the format has one by default (mooncake)
 	InputLengths  string        // "", "cumulative" or "incremental": input_length of later turns (mooncake)
 	SingleTurn    bool          // only the first turn of each conversation (sharegpt)
+
+	Count   func(text string) int // tokens of a text, for texts without counts (sharegpt); nil = such counts stay unknown
+	Counter string                // the name of what counts
+	Recount bool                  // count also where the source has counts, and keep those as attributes (baseten)
 }
 
 // An Exporter writes a canonical trace in a foreign format.

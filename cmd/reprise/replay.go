@@ -22,7 +22,6 @@ import (
 	"reprise/replay/protocol"
 	"reprise/trace"
 	"reprise/trace/results"
-	"reprise/trace/tokens/hf"
 )
 
 func replayCommand() *cli.Command {
@@ -249,21 +248,11 @@ func protocolFlag(c *cli.Command) (protocol.Protocol, error) {
 }
 
 func tokenizerFlag(c *cli.Command, config *replay.Config) error {
-	path := c.String("tokenizer")
-	if path == "" {
-		return nil
+	t, _, err := loadTokenizer(c)
+	if t != nil {
+		config.Tokenizer = func(text []byte) int { return t.Count(string(text)) }
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return misused{fmt.Errorf("--tokenizer: %w", err), "name the tokenizer.json that comes with the model"}
-	}
-	defer f.Close()
-	t, err := hf.Load(f)
-	if err != nil {
-		return misused{fmt.Errorf("--tokenizer %s: %w", path, err), "name the tokenizer.json that comes with the model"}
-	}
-	config.Tokenizer = func(text []byte) int { return t.Count(string(text)) }
-	return nil
+	return err
 }
 
 // contentFlags reads models, headers, key, extra body and labels.

@@ -36,6 +36,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TESTDATA", testdata)
+			env.Setenv("TOKENIZERS", filepath.Join(testdata, "..", "trace", "tokens", "hf", "testdata"))
 			env.Setenv("NO_COLOR", "1")
 			return nil
 		},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -47,6 +48,8 @@ Example:
 			&cli.DurationFlag{Name: "gap-cap", Usage: "longest gap within a session, the rest is cut out and counted (weka; default: none)"},
 			&cli.StringFlag{Name: "session-column", Usage: "column that names the session (baseten; default: by rule)"},
 			&cli.BoolFlag{Name: "single-turn", Usage: "only the first turn of each conversation (sharegpt)"},
+			&cli.StringFlag{Name: "tokenizer", Usage: "tokenizer.json of the model: counts the tokens of texts (sharegpt; baseten with --recount)"},
+			&cli.BoolFlag{Name: "recount", Usage: "count tokens with --tokenizer in place of the recorded counts, which stay in attributes (baseten)"},
 			&cli.BoolFlag{Name: "json", Usage: "print the account as one JSON object"},
 		},
 		Action: runImport,
@@ -64,7 +67,7 @@ func importFormats() string {
 
 // importFlags are the flags that change what an import gives; they stand in the
 // history.
-var importFlags = []string{"block-tokens", "time-unit", "input-lengths", "nested-time", "keep-pairs", "gap-cap", "session-column", "single-turn"}
+var importFlags = []string{"block-tokens", "time-unit", "input-lengths", "nested-time", "keep-pairs", "gap-cap", "session-column", "single-turn", "recount"}
 
 func runImport(ctx context.Context, c *cli.Command) error {
 	if c.Args().Len() == 0 {
@@ -108,15 +111,19 @@ func runImport(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	imp, err := format.NewImporter(formats.Options{
+	options := formats.Options{
 		BlockTokens: c.Int("block-tokens"), TimeUnit: c.String("time-unit"), InputLengths: c.String("input-lengths"),
 		NestedTime: c.String("nested-time"), KeepPairs: c.Bool("keep-pairs"), GapCap: c.Duration("gap-cap"),
-		SessionColumn: c.String("session-column"), SingleTurn: c.Bool("single-turn"),
-	})
+		SessionColumn: c.String("session-column"), SingleTurn: c.Bool("single-turn"), Recount: c.Bool("recount"),
+	}
+	step := trace.Step{Command: "trace import", Version: version, Flags: setFlags(c, importFlags)}
+	if err := countWith(c, format.Name, &options, &step); err != nil {
+		return err
+	}
+	imp, err := format.NewImporter(options)
 	if err != nil {
 		return misused{err, ""}
 	}
-	step := trace.Step{Command: "trace import", Version: version, Flags: setFlags(c, importFlags)}
 	rejects := &rejects{path: rejectsPath, strict: c.Bool("strict")}
 	defer rejects.abort()
 	meta, err := importTo(ctx, c, out, imp, sources, memory, step, rejects)
@@ -130,6 +137,35 @@ func runImport(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	return printImport(c, imported{Out: out, Format: format.Name, Why: why, Passed: passed, Sources: len(sources), Meta: meta, rejects: rejects})
+}
+
+// countWith loads the tokenizer that counts texts. The history names it by its
+// content: paths differ from machine to machine.
+func countWith(c *cli.Command, format string, o *formats.Options, step *trace.Step) error {
+	given := c.IsSet("tokenizer")
+	switch {
+	case o.Recount && format != "baseten":
+		return misuse("leave it out", "--recount: rows of %s have no recorded counts beside literal texts", format)
+	case o.Recount && !given:
+		return misuse("name the tokenizer.json of the model with --tokenizer", "--recount: nothing to count with")
+	case !given:
+		return nil
+	case format == "baseten" && !o.Recount:
+		return misuse("add --recount to count again", "--tokenizer: rows of baseten have recorded counts")
+	case format != "baseten" && format != "sharegpt":
+		return misuse("leave it out", "--tokenizer: rows of %s have no texts to count", format)
+	}
+	t, sum, err := loadTokenizer(c)
+	if err != nil {
+		return err
+	}
+	name := filepath.Base(c.String("tokenizer"))
+	o.Count, o.Counter = t.Count, fmt.Sprintf("%s (sha256 %.12s)", name, sum)
+	if step.Flags == nil {
+		step.Flags = map[string]string{}
+	}
+	step.Flags["tokenizer"] = "sha256 " + sum
+	return nil
 }
 
 func chooseFormat(name string, first *source.Source) (formats.Format, string, error) {

@@ -172,6 +172,9 @@ func (s *state) meta() trace.Meta {
 	if s.givenBlock > 0 {
 		guess("block size", fmt.Sprint(s.im.BlockTokens), "--block-tokens", "given, for %d rows with hashes and a null block_size", s.givenBlock)
 	}
+	if s.im.Recount != nil {
+		guess("token counts", "prompt and output_text, without a chat template", "--recount", "counted by %s", s.im.Counter)
+	}
 	for k, n := range s.unknown {
 		if n > 0 {
 			s.note("unknown column "+k+" kept in attributes", n)

@@ -33,6 +33,9 @@ type Importer struct {
 	SessionColumn string // column that names the session, or SessionNone; "" = provided_session_id, or poor_man_session_id if the table lacks it
 	BlockTokens   int    // tokens per hash of rows whose block_size is null; 0 = such hashes are kept as attributes
 
+	Recount func(text string) int // tokens of a text: the recorded counts go to attributes; nil = the recorded counts stand
+	Counter string                // the name of what counts, for the account
+
 	turns map[string]turnState // of Sequence
 }
 
@@ -113,6 +116,7 @@ func (s *state) rows(f *source.Source, l *layout, cols []arrow.Array, n int, fir
 		s.next++
 		r.SourceFile, r.SourceRow = trace.Some(f.Base()), trace.Some(first+int64(i))
 		s.seen(l, r)
+		s.recount(l, i, r)
 		s.batch.Append(r)
 		s.bytes += len(r.Prompt.Value) + len(r.OutputText.Value)
 		if s.batch.Len() >= trace.BatchRows || s.bytes >= batchBytes {

@@ -23,7 +23,9 @@ import (
 
 // An Importer reads ShareGPT conversations. Nothing is left out by length.
 type Importer struct {
-	SingleTurn bool // keep only the first request of each conversation
+	SingleTurn bool                  // keep only the first request of each conversation
+	Count      func(text string) int // tokens of a text; nil = token counts stay unknown
+	Counter    string                // the name of what counts, for the account
 }
 
 // Import implements formats.Importer. A conversation that cannot be used is
@@ -114,7 +116,7 @@ func (s *state) object(f *source.Source, o jsonx.Object) error {
 		return s.bad(f, o, err)
 	}
 	session := s.session(f, o, c)
-	rows := c.rows(session, f.Base(), o.Line)
+	rows := c.rows(session, f.Base(), o.Line, s.im.Count)
 	if s.im.SingleTurn && len(rows) > 1 {
 		s.note("requests after the first of their conversation, left out", int64(len(rows)-1))
 		rows = rows[:1]
@@ -209,7 +211,11 @@ func (s *state) meta() trace.Meta {
 	if len(s.roles) > 0 {
 		dialect += " with " + strings.Join(slices.Sorted(maps.Keys(s.roles)), ", ")
 	}
-	return trace.Meta{Clock: trace.ClockNone, Format: "sharegpt", Dialect: dialect, Counts: s.counts}
+	meta := trace.Meta{Clock: trace.ClockNone, Format: "sharegpt", Dialect: dialect, Counts: s.counts}
+	if s.im.Count != nil {
+		meta.Guesses = append(meta.Guesses, trace.Guess{What: "token counts", Value: "texts of the messages and tools, without the model's chat template", Evidence: "counted by " + s.im.Counter, Flag: "--tokenizer"})
+	}
+	return meta
 }
 
 // encode encodes what always encodes, without changing < and > to escapes.

@@ -178,8 +178,9 @@ func array(list []json.RawMessage) string {
 	return b.String()
 }
 
-// rows returns the requests of the conversation; IDs count from 0.
-func (c *conversation) rows(session, file string, line int64) []trace.Request {
+// rows returns the requests of the conversation; IDs count from 0. Their tokens
+// are known if count is not nil.
+func (c *conversation) rows(session, file string, line int64, count func(string) int) []trace.Request {
 	w := &writer{}
 	style := c.style(session)
 	media := newAttachments(c)
@@ -211,7 +212,45 @@ func (c *conversation) rows(session, file string, line int64) []trace.Request {
 		}
 		keepOriginal(r, style, g)
 	}
+	if count != nil {
+		c.count(rows, count)
+	}
 	return rows
+}
+
+// count sets the token counts of the conversation's requests: input is the text
+// of all messages so far and of the tools, new input that of the turn's own,
+// output that of the recorded answer. What the chat template puts around them is
+// not counted. Attachments have tokens that no text shows, and a tool call is
+// written in each model's own form, so that neither is guessed.
+func (c *conversation) count(rows []trace.Request, count func(string) int) {
+	context := int64(count(c.tools.Or("")))
+	if c.system.Known {
+		context += int64(count(c.system.Value))
+	}
+	whole := true // no attachment so far
+	for k := range rows {
+		r, g := &rows[k], &c.segments[k]
+		var fresh int64
+		for _, m := range g.inputs {
+			fresh += int64(count(m.text))
+		}
+		if k == 0 {
+			fresh += context
+			context = 0
+		}
+		context += fresh
+		if whole = whole && len(r.Media) == 0; whole {
+			r.InputTokens, r.NewInputTokens = trace.Some(context), trace.Some(fresh)
+		}
+		for i, m := range g.answers {
+			n := int64(count(m.text))
+			context += n
+			if i == 0 && m.role == roleAssistant && len(m.calls) == 0 {
+				r.OutputTokens = trace.Some(n)
+			}
+		}
+	}
 }
 
 // setAnswer keeps the first message of a run of answers as the recorded answer.
