@@ -17,9 +17,10 @@ func WriteText(w io.Writer, s *Summary) error {
 	s.head(p)
 	s.outcomes(p)
 	if s.Requests.Recorded > 0 {
-		s.table(p, "latency, ms", unitMS)
-		s.table(p, "tokens", unitTokens)
-		s.absences(p)
+		s.Metrics.table(p, "latency, ms", unitMS)
+		s.Metrics.table(p, "tokens", unitTokens)
+		s.Metrics.absences(p)
+		s.Sessions.text(p)
 		s.throughput(p)
 		s.account(p)
 	}
@@ -107,7 +108,7 @@ func topText(t Top) string {
 }
 
 // table writes the metrics of one unit.
-func (s *Summary) table(p *printer, title, unit string) {
+func (list Metrics) table(p *printer, title, unit string) {
 	t := table.NewWriter()
 	t.SetStyle(plain)
 	header := table.Row{title, "n"}
@@ -118,7 +119,7 @@ func (s *Summary) table(p *printer, title, unit string) {
 	}
 	t.AppendHeader(header)
 	t.SetColumnConfigs(configs)
-	for _, m := range s.Metrics {
+	for _, m := range list {
 		if m.Unit != unit {
 			continue
 		}
@@ -142,10 +143,10 @@ var plain = table.Style{
 }
 
 // absences says which requests a metric does not hold, and why.
-func (s *Summary) absences(p *printer) {
+func (list Metrics) absences(p *printer) {
 	var order []string
 	names := map[string][]string{}
-	for _, m := range s.Metrics {
+	for _, m := range list {
 		if len(m.Absent) == 0 || m.Name == "hold" && m.N > 0 || m.Name == "connect" && m.N > 0 {
 			continue
 		}
@@ -174,7 +175,11 @@ func (s *Summary) absences(p *printer) {
 func (s *Summary) definitions(p *printer) {
 	p.section("definitions")
 	p.wrap("  ", fmt.Sprintf("Tables hold the successful requests (ok, not_streamed) unless a line says otherwise. Quantiles are nearest-rank; those of tokens and chunks are at most %s above the sample, all others exact. std is over n - 1.", percent(HistogramError)), 2)
-	for _, m := range s.Metrics {
+	list := s.Metrics
+	if s.Sessions != nil {
+		list = append(list[:len(list):len(list)], s.Sessions.Metrics...)
+	}
+	for _, m := range list {
 		p.wrap(fmt.Sprintf("  %-17s", m.Name), fmt.Sprintf("%s; n counts %ss", m.Definition, m.Of), 19)
 	}
 }

@@ -49,6 +49,7 @@ func (s *Summary) account(p *printer) {
 		p.pair("partial", fmt.Sprintf("%s output tokens came in %s requests that did not succeed; they are in no table", Grouped(u.Tokens), Grouped(u.Requests)))
 	}
 	p.pair("cached", portionText(&t.Cached, "counted input tokens"))
+	p.pair("reuse", s.plannedReuse())
 	p.pair("reasoning", portionText(&t.Reasoning, "output tokens"))
 	p.pair("counted by", countsText(t.OutputSources))
 	p.pair("chunks by", countsText(t.LedgerSources))

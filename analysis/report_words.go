@@ -76,7 +76,7 @@ func (m *Metric) cell(v trace.Optional[float64]) string {
 	switch {
 	case !v.Known:
 		return "n/a"
-	case m.Unit == unitTokens && v.Value == math.Trunc(v.Value):
+	case m.Unit != unitMS && v.Value == math.Trunc(v.Value):
 		return Grouped(int64(v.Value))
 	}
 	return decimals(v.Value)

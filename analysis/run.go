@@ -32,6 +32,7 @@ type collection struct {
 
 	timings []*collector
 
+	sessions *rollup
 	span     span
 	tokens   Tokens
 	ttft     ratios
@@ -46,6 +47,7 @@ func newCollection() *collection {
 		lateness: newCollector(defLateness), hold: newCollector(defHold), connect: newCollector(defConnect),
 		itl: newCollector(defITL), chunkGap: newCollector(defChunkGap), perChunk: newCollector(defPerChunk),
 		input: newCollector(defInput), output: newCollector(defOutput),
+		sessions: newRollup(),
 	}
 	for i := range timings {
 		c.timings = append(c.timings, newCollector(timings[i].definition))
@@ -73,6 +75,7 @@ func (c *collection) add(r *results.Result) {
 		return
 	}
 	c.addOutcome(r)
+	c.sessions.add(r)
 	c.span.add(r)
 	c.addClient(r)
 	if successful(r) {

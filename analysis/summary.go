@@ -46,6 +46,7 @@ type Summary struct {
 	Holds         []Count         `json:"holds"` // requests held, by cause
 
 	Metrics    Metrics         `json:"metrics"`
+	Sessions   *Sessions       `json:"sessions"` // null if no request names one
 	Throughput Throughput      `json:"throughput"`
 	Tokens     Tokens          `json:"tokens"`
 	Recorded   Recorded        `json:"recorded"`
@@ -142,7 +143,7 @@ func (c *collection) summary(run *results.Opened) *Summary {
 		Protocol: r.Protocol, URLs: r.URLs, Models: r.Models, Planned: r.Planned,
 		Requests: c.requests, Causes: c.causes.top(topNames), FinishReasons: c.finish.top(topNames),
 		HTTPStatuses: c.statuses.list(), Notes: c.notes.top(topNames), Holds: c.holds.list(),
-		Throughput: c.throughput(), Tokens: c.tokens,
+		Sessions: c.sessions.summary(), Throughput: c.throughput(), Tokens: c.tokens,
 		Recorded: Recorded{c.ttft.paired(), c.e2e.paired()},
 		run:      r, histograms: map[string]*hdrhistogram.Histogram{},
 	}

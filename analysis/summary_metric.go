@@ -126,7 +126,7 @@ type collector struct {
 
 func newCollector(d definition) *collector {
 	c := &collector{definition: d, absent: counter{}}
-	if d.of != ofRequest {
+	if d.of == ofToken || d.of == ofChunk {
 		c.hist = newHistogram()
 	}
 	return c

@@ -72,8 +72,9 @@ type Config struct {
 
 	NoProbe bool // do not ask the endpoint before the run; running usage is then asked for, and no template overhead is known
 
-	runningUsage bool // ask for usage on every event
-	overhead     int  // tokens that the endpoint's template adds to a prompt
+	runningUsage  bool // ask for usage on every event
+	overhead      int  // tokens that the endpoint's template adds to a prompt
+	overheadKnown bool // the probe found it
 
 	portable bool         // wait with package time, as in a synctest bubble
 	Begin    func() error // called when all is ready to begin, before anything is written to Dir; nil = nothing to do

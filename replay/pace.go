@@ -106,6 +106,7 @@ func (p *pacer) release(f *flight) {
 		if p.gapCap > 0 && delay > p.gapCap {
 			p.counts.GapsCut++
 			p.counts.GapsCutNS += int64(delay - p.gapCap)
+			f.res.GapCut = trace.Some(delay - p.gapCap)
 			delay = p.gapCap
 		}
 		after := f.lastEnd + delay

@@ -66,6 +66,13 @@ func TestPacings(t *testing.T) {
 						t.Errorf("id %d sent at %v, want %v", id, r.Sent.Value, want)
 					}
 				}
+				var cut time.Duration
+				for _, r := range got {
+					cut += r.GapCut.Value
+				}
+				if int64(cut) != c.holds.GapsCutNS {
+					t.Errorf("records say that %v were cut, want %v", cut, time.Duration(c.holds.GapsCutNS))
+				}
 				if run.Ended.Holds != nil && *run.Ended.Holds != c.holds {
 					t.Errorf("holds %+v, want %+v", *run.Ended.Holds, c.holds)
 				}

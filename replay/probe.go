@@ -203,7 +203,7 @@ func (r *run) apply(p Probe) error {
 		}
 	}
 	c.runningUsage = p.RunningUsage
-	c.overhead = int(p.Overhead.Or(0))
+	c.overhead, c.overheadKnown = int(p.Overhead.Or(0)), p.Overhead.Known
 	r.record.Probe = &results.Probe{Requests: p.Requests, RunningUsage: p.RunningUsage, ExactFields: p.ExactFields}
 	if v, ok := p.Overhead.Get(); ok {
 		shortest := int64(tokens.Shortest(int(v)))

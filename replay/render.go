@@ -87,7 +87,11 @@ func (r *renderer) body(dst []byte, row *trace.Request, res *results.Result) ([]
 			return dst, err
 		}
 	case row.Prompt.Known:
-		req.Prompt = [][]byte{r.saltLiteral(row)}
+		text := r.saltLiteral(row)
+		if c := r.c; c.Tokenizer != nil && c.overheadKnown && !row.InputTokens.Known {
+			res.PlannedInputTokens = trace.Some(int64(c.Tokenizer(text) + c.overhead))
+		}
+		req.Prompt = [][]byte{protocol.EscapeText(nil, string(text))}
 	default:
 		req.Prompt = [][]byte{r.prompt(row)}
 	}

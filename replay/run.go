@@ -170,6 +170,9 @@ func (r *run) describe() *results.Run {
 	for _, t := range r.targets {
 		run.URLs = append(run.URLs, t.name)
 	}
+	if w := c.wordWarning(); w != "" {
+		run.Warnings = append(run.Warnings, w)
+	}
 	if c.TLS.Insecure {
 		run.Warnings = append(run.Warnings, "--insecure: the server's certificate was not checked")
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 
-	"reprise/replay/protocol"
 	"reprise/trace"
 	"reprise/trace/tokens"
 )
@@ -48,7 +47,7 @@ func (r *renderer) saltMade(prompt []byte, row *trace.Request) []byte {
 
 // saltLiteral puts the marker before a literal prompt.
 func (r *renderer) saltLiteral(row *trace.Request) []byte {
-	text := protocol.EscapeText(nil, row.Prompt.Value)
+	text := []byte(row.Prompt.Value)
 	if r.c.Salt == SaltNone {
 		return text
 	}

@@ -46,7 +46,7 @@ func Look(ctx context.Context, c *Config) (*Survey, error) {
 	}
 	s.Clock = r.Meta().Clock
 	r.Close()
-	l := looker{Survey: s, sessions: map[string]struct{}{}}
+	l := looker{Survey: s, sessions: map[string]struct{}{}, reuse: plannedReuse{c: c}}
 	if c.paced() {
 		s.links = &links{selected: map[int64]uint64{}, referenced: map[int64]struct{}{}}
 	}
@@ -72,6 +72,7 @@ type looker struct {
 	second   int64 // window being counted
 	inSecond int64
 	peak     int64
+	reuse    plannedReuse
 	busy     time.Duration // sum of recorded latencies
 	latency  int64         // rows that have one
 }
@@ -140,10 +141,18 @@ func (l *looker) content(b *trace.Batch, i int) {
 		}
 		l.Unsendable++
 	}
-	if row.Prompt.Known || row.Messages.Known || row.Body.Known {
+	literal := row.Prompt.Known || row.Messages.Known || row.Body.Known
+	if literal {
 		l.Literal++
 	}
 	session, ok := b.SessionID.Get(i)
+	if !literal && row.InputTokens.Known {
+		blocks, _ := b.Blocks(i)
+		l.reuse.row(&trace.Request{
+			ID: b.ID.Values[i], Model: optional(b.Model.Get(i)), Session: trace.Optional[string]{Value: session, Known: ok}, Agent: optional(b.Agent.Get(i)),
+			InputTokens: optional(b.InputTokens.Get(i)), Blocks: blocks, BlockTokens: optional(b.BlockTokens.Get(i)),
+		})
+	}
 	if !ok {
 		return
 	}
@@ -157,7 +166,12 @@ func (l *looker) content(b *trace.Batch, i int) {
 	}
 }
 
+func optional[T any](v T, known bool) trace.Optional[T] {
+	return trace.Optional[T]{Value: v, Known: known}
+}
+
 func (l *looker) end() {
+	l.Planned.ReuseTokens = l.reuse.planned(l.Survey)
 	l.Sessions = int64(len(l.sessions))
 	l.PeakRate = float64(l.peak)
 	l.Planned.DurationNS = int64(l.last - l.first)

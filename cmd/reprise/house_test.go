@@ -28,7 +28,7 @@ type arrow struct {
 var arrows = []arrow{
 	{"reprise/cmd", []string{"reprise"}},
 	{"reprise/replay/sweep", []string{"reprise/trace", "reprise/formats", "reprise/analysis", "reprise/synth", "reprise/replay"}},
-	{"reprise/replay", []string{"reprise/trace", "reprise/analysis/stats", "reprise/replay"}},
+	{"reprise/replay", []string{"reprise/trace", "reprise/analysis/stats", "reprise/analysis/prefix", "reprise/replay"}},
 	{"reprise/synth/model", []string{"reprise/trace", "reprise/analysis/stats", "reprise/synth/model"}},
 	{"reprise/synth", []string{"reprise/trace", "reprise/analysis/stats", "reprise/analysis/prefix", "reprise/synth"}},
 	{"reprise/analysis/stats", []string{"reprise/analysis/stats"}},

@@ -85,7 +85,7 @@ func targetFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "probe", Value: true, Usage: "ask the endpoint with a few small requests first: fields it takes, tokens its template adds; --probe=false leaves them out"},
 		&cli.StringFlag{Name: "cache-salt", Value: "none", Usage: "none, run or session: a marker of 6 tokens at the head of each prompt, by seed, against caches that earlier runs have warmed"},
 		&cli.StringFlag{Name: "flush", Usage: "URL to post to before the run, so that the server empties its prefix cache"},
-		&cli.StringFlag{Name: "tokenizer", Usage: "tokenizer.json of the model: counts chunks for which the server sends no count, labelled local"},
+		&cli.StringFlag{Name: "tokenizer", Usage: "tokenizer.json of the model: counts chunks and literal prompts for which nobody sends a count, and checks the words of made prompts"},
 		&cli.StringFlag{Name: "ca-file", Usage: "PEM file with certificate authorities to trust beside the system's"},
 		&cli.BoolFlag{Name: "insecure", Usage: "do not check the server's certificate"},
 	}

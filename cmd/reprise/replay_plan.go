@@ -18,6 +18,7 @@ type plan struct {
 	Requests     int64            `json:"requests"`
 	InputTokens  *int64           `json:"input_tokens"`  // sum over those that know; null if none does
 	OutputTokens *int64           `json:"output_tokens"` // likewise
+	ReuseTokens  *int64           `json:"reuse_tokens"`  // of the input, what a prefix cache without limit would find; null if not known
 	DurationNS   int64            `json:"duration_ns"`   // first to last due
 	MeanRate     *float64         `json:"mean_rate_hz"`  // null for one instant
 	PeakRate     float64          `json:"peak_rate_hz"`  // most due within one second
@@ -31,7 +32,7 @@ type plan struct {
 
 func printPlan(c *cli.Command, config *replay.Config, s *replay.Survey) error {
 	p := plan{
-		Requests: s.Planned.Requests, InputTokens: s.Planned.InputTokens, OutputTokens: s.Planned.OutputTokens, DurationNS: s.Planned.DurationNS,
+		Requests: s.Planned.Requests, InputTokens: s.Planned.InputTokens, OutputTokens: s.Planned.OutputTokens, ReuseTokens: s.Planned.ReuseTokens, DurationNS: s.Planned.DurationNS,
 		PeakRate: s.PeakRate, Sessions: s.Sessions, Literal: s.Literal, Models: s.Models, Warnings: s.Warnings(config), Clock: s.Clock,
 	}
 	if s.Planned.DurationNS > 0 {
@@ -58,6 +59,7 @@ func printPlan(c *cli.Command, config *replay.Config, s *replay.Survey) error {
 			y("rate", rate) &&
 			y("input tokens", plannedText(p.InputTokens, s.InputRows)) &&
 			y("output tokens", plannedText(p.OutputTokens, s.OutputRows)) &&
+			y("prefix reuse", plannedReuseText(p.ReuseTokens)) &&
 			y("in flight", inFlight) &&
 			y("models", modelText(s.Models, config)) &&
 			y("literal content", rowsText(p.Literal, p.Requests))
@@ -67,6 +69,13 @@ func printPlan(c *cli.Command, config *replay.Config, s *replay.Survey) error {
 			}
 		}
 	})
+}
+
+func plannedReuseText(tokens *int64) string {
+	if tokens == nil {
+		return "not known: the prompts are literal, or too many to follow"
+	}
+	return fmt.Sprintf("%s of the input tokens, with a prefix cache without limit", analysis.Grouped(*tokens))
 }
 
 func plannedText(sum *int64, rows int64) string {

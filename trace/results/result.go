@@ -30,6 +30,7 @@ type Result struct {
 	Due         trace.Optional[time.Duration] // what the schedule wanted
 	Eligible    trace.Optional[time.Duration] // due, or the end of a causal hold or of a cap
 	HoldCause   trace.Optional[string]        // why eligible is later than due
+	GapCut      trace.Optional[time.Duration] // what --gap-cap took off the wait after an earlier request; unknown if nothing
 	Dispatched  trace.Optional[time.Duration] // the client acted; dispatched - eligible is its lateness
 	Connected   trace.Optional[time.Duration] // a connection was at hand
 	Sent        trace.Optional[time.Duration] // first byte written

@@ -62,6 +62,7 @@ type Planned struct {
 	Requests     int64  `json:"requests"`
 	InputTokens  *int64 `json:"input_tokens"`  // sum over the rows that know them; null if none does
 	OutputTokens *int64 `json:"output_tokens"` // likewise
+	ReuseTokens  *int64 `json:"reuse_tokens"`  // of the input, what a prefix cache without limit would find: leading blocks, or the common text of a conversation; null if not known, as for literal prompts
 	DurationNS   int64  `json:"duration_ns"`   // first to last due
 }
 

@@ -30,6 +30,7 @@ type fileRow struct {
 	DueNS         int64  `parquet:"due_ns,optional,delta"`
 	EligibleNS    int64  `parquet:"eligible_ns,optional,delta"`
 	HoldCause     string `parquet:"hold_cause,optional,dict"`
+	GapCutNS      int64  `parquet:"gap_cut_ns,optional,delta"`
 	DispatchedNS  int64  `parquet:"dispatched_ns,optional,delta"`
 	ConnectedNS   int64  `parquet:"connected_ns,optional,delta"`
 	SentNS        int64  `parquet:"sent_ns,optional,delta"`
@@ -88,6 +89,7 @@ type batch struct {
 	agent                                                       column.Flat[string]
 	due, eligible                                               column.Flat[int64]
 	hold                                                        column.Flat[string]
+	gapCut                                                      column.Flat[int64]
 	dispatched, connected, sent, sentEnd                        column.Flat[int64]
 	firstByte, firstToken, firstOutput, lastToken, end          column.Flat[int64]
 	reused                                                      column.Flat[bool]
@@ -116,7 +118,7 @@ func newBatch() *batch {
 	b.ledger = column.NewList(&b.at, &b.tokens, &b.kind, &b.choice, &b.source, &b.event, &b.shared)
 	b.cols = []column.Column{
 		&b.id, &b.pass, &b.phase, &b.worker, &b.url, &b.protocol, &b.model, &b.session, &b.turn, &b.agent,
-		&b.due, &b.eligible, &b.hold, &b.dispatched, &b.connected, &b.sent, &b.sentEnd,
+		&b.due, &b.eligible, &b.hold, &b.gapCut, &b.dispatched, &b.connected, &b.sent, &b.sentEnd,
 		&b.firstByte, &b.firstToken, &b.firstOutput, &b.lastToken, &b.end,
 		&b.reused, &b.bytesOut, &b.bytesIn, &b.outcome, &b.status, &b.cause, &b.finish, &b.note,
 		&b.plannedIn, &b.countedIn, &b.cached, &b.plannedOut, &b.output, &b.reasoning, &b.outputSource,
@@ -147,6 +149,7 @@ func (b *batch) append(r *Result) {
 	putTime(&b.due, r.Due)
 	putTime(&b.eligible, r.Eligible)
 	put(&b.hold, r.HoldCause)
+	putTime(&b.gapCut, r.GapCut)
 	putTime(&b.dispatched, r.Dispatched)
 	putTime(&b.connected, r.Connected)
 	putTime(&b.sent, r.Sent)
@@ -197,7 +200,7 @@ func (b *batch) row(i int) Result {
 		ID: b.id.Values[i], Pass: b.pass.Values[i],
 		Phase: get(&b.phase, i), Worker: get(&b.worker, i), URL: b.url.Values[i], Protocol: b.protocol.Values[i], Model: get(&b.model, i),
 		Session: get(&b.session, i), Turn: get(&b.turn, i), Agent: get(&b.agent, i),
-		Due: getTime(&b.due, i), Eligible: getTime(&b.eligible, i), HoldCause: get(&b.hold, i),
+		Due: getTime(&b.due, i), Eligible: getTime(&b.eligible, i), HoldCause: get(&b.hold, i), GapCut: getTime(&b.gapCut, i),
 		Dispatched: getTime(&b.dispatched, i), Connected: getTime(&b.connected, i), Sent: getTime(&b.sent, i), SentEnd: getTime(&b.sentEnd, i),
 		FirstByte: getTime(&b.firstByte, i), FirstToken: getTime(&b.firstToken, i), FirstOutput: getTime(&b.firstOutput, i),
 		LastToken: getTime(&b.lastToken, i), End: getTime(&b.end, i),
