@@ -91,6 +91,7 @@ type Client struct {
 	idle  []*conn
 	conns map[*conn]bool
 	stop  error // set by Cut
+	hasty bool  // the server has closed a connection right behind an answer
 }
 
 // NewClient returns a client that dials with dial and reads the clock with now.
@@ -103,12 +104,10 @@ func NewClient(dial func(ctx context.Context) (net.Conn, error), now func() time
 func (c *Client) Send(x *Exchange) {
 	for {
 		c.mu.Lock()
-		n := len(c.idle)
-		if n == 0 {
+		k := c.takeIdle()
+		if k == nil {
 			break
 		}
-		k := c.idle[n-1]
-		c.idle = c.idle[:n-1]
 		c.mu.Unlock()
 		if k.start(x, true) {
 			c.Reuses.Add(1)
@@ -118,6 +117,39 @@ func (c *Client) Send(x *Exchange) {
 	c.live.Add(1)
 	c.mu.Unlock()
 	go c.open(x)
+}
+
+// Some servers promise to keep a connection and close it right behind the
+// answer (llama.cpp's does, with a queue of one); what is sent in between is
+// lost. Once a server has been seen to close one within hastyWithin, its
+// connections rest for as long before they are used again.
+const hastyWithin = 10 * time.Millisecond
+
+// takeIdle returns an open connection, or nil. The caller holds mu.
+func (c *Client) takeIdle() *conn {
+	n := len(c.idle)
+	if n == 0 {
+		return nil
+	}
+	if !c.hasty {
+		k := c.idle[n-1]
+		c.idle = c.idle[:n-1]
+		return k
+	}
+	k := c.idle[0] // idle for the longest
+	if c.now()-k.idleSince < hastyWithin {
+		return nil
+	}
+	c.idle = c.idle[1:]
+	return k
+}
+
+// closedIdle notes that the server closed a connection that had been idle since
+// then.
+func (c *Client) closedIdle(since time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hasty = c.hasty || c.stop == nil && c.now()-since < hastyWithin
 }
 
 // open dials; a dial needs a deep stack, so the reader is another goroutine.
@@ -194,7 +226,8 @@ type conn struct {
 	wrote  chan struct{} // one for each write that ended
 	parser Parser
 
-	idleSince time.Duration // end of the exchange before; of the reader alone
+	idleSince time.Duration // end of the exchange before; set before the connection is offered again
+	served    bool          // an exchange has ended on it
 
 	mu   sync.Mutex
 	x    *Exchange // in flight
@@ -306,8 +339,11 @@ func (k *conn) reader() {
 		k.mu.Lock()
 		x := k.x
 		k.mu.Unlock()
-		if x == nil {
-			return // closed while idle, or bytes that nobody asked for
+		if x == nil { // closed while idle, or bytes that nobody asked for
+			if err != nil && k.served {
+				k.client.closedIdle(k.idleSince)
+			}
+			return
 		}
 		if n > 0 {
 			if more := k.take(x, buf[:n], at); !more {
@@ -379,6 +415,9 @@ func (k *conn) head(x *Exchange, at time.Duration) {
 func (k *conn) broken(x *Exchange, err error, at time.Duration) {
 	stop, writeErr := x.stopped()
 	limit, end, cause, limited := x.next()
+	if x.Reused && !x.HasByte && isClosed(err) && at-x.sentOr(at) < hastyWithin {
+		k.client.closedIdle(k.idleSince)
+	}
 	switch {
 	case stop != nil:
 		k.finish(x, EndCut, stop, at, false)
@@ -475,7 +514,7 @@ func (k *conn) finish(x *Exchange, end End, err error, at time.Duration, reusabl
 	again := k.release(x) && reusable
 	if again {
 		k.parser.Reset()
-		k.idleSince = at
+		k.idleSince, k.served = at, true
 		k.nc.SetDeadline(time.Time{})
 		c := k.client
 		c.mu.Lock()

@@ -209,3 +209,55 @@ func TestAnswerBeforeTheRequestIsWritten(t *testing.T) {
 		}
 	})
 }
+
+// TestHastyClose sends the next request right behind each answer to a server
+// that closes a millisecond later, against its promise: after the first loss, or
+// the first close that is seen, none is lost any more.
+func TestHastyClose(t *testing.T) {
+	hasty := func(s net.Conn) {
+		readRequest(s)
+		io.WriteString(s, reply("abc"))
+		time.Sleep(time.Millisecond)
+	}
+	for name, c := range map[string]struct {
+		pause time.Duration
+		lost  int // of 6 requests
+	}{"at once": {0, 1}, "after the first close": {2 * time.Millisecond, 0}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, _ := serve(t, hasty, hasty, hasty, hasty, hasty, hasty)
+				lost := 0
+				for range 6 {
+					if x, _ := do(client, &Exchange{}); x.End != EndClean {
+						lost++
+					}
+					time.Sleep(c.pause)
+				}
+				if lost != c.lost {
+					t.Errorf("%d requests lost, want %d", lost, c.lost)
+				}
+			})
+		})
+	}
+}
+
+// TestPatientServerKeepsItsConnection closes an idle connection after a second:
+// others are still used again at once.
+func TestPatientServerKeepsItsConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		once := func(s net.Conn) { readRequest(s); io.WriteString(s, reply("abc")); time.Sleep(time.Second) }
+		twice := func(s net.Conn) {
+			for range 2 {
+				readRequest(s)
+				io.WriteString(s, reply("abc"))
+			}
+		}
+		client, accepted := serve(t, once, twice)
+		do(client, &Exchange{})
+		time.Sleep(2 * time.Second)
+		do(client, &Exchange{})
+		if x, _ := do(client, &Exchange{}); !x.Reused || accepted() != 2 {
+			t.Errorf("reused %v after %d connections", x.Reused, accepted())
+		}
+	})
+}
