@@ -216,3 +216,12 @@ func clip(b []byte) string {
 	}
 	return string(b)
 }
+
+// Quote returns s as a JSON string, < and > as they are.
+func Quote(s string) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.Encode(s) // a string always encodes
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+}

@@ -19,6 +19,8 @@ const headBytes = 256 << 10
 type Head struct {
 	Container string            // "parquet", "arrow", "json array", "json", "csv" or "text"
 	Keys      map[string]string // JSON: keys of the first record seen within the head, with the kind of the value: object, array, string, number, bool, null; Parquet and Arrow: column names with ""
+	Inner     map[string]string // JSON: the same for objects that are values of the first record, as "key.inner", or first elements of its arrays, as "key[].inner"
+	Texts     map[string]string // JSON: short strings among these, by the same names
 	Header    []string          // CSV: fields of the first line
 	Canonical bool              // a Parquet file that is a canonical trace already
 }
@@ -101,79 +103,135 @@ func (s *Source) arrowHead() (*Head, error) {
 func textHead(head []byte) *Head {
 	text := bytes.TrimLeft(head, " \t\r\n")
 	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
-		h := &Head{Container: "json", Keys: map[string]string{}}
+		h := &Head{Container: "json", Keys: map[string]string{}, Inner: map[string]string{}, Texts: map[string]string{}}
 		if text[0] == '[' {
 			h.Container = "json array"
 			text = bytes.TrimLeft(text[1:], " \t\r\n")
 		}
-		firstKeys(text, h.Keys)
+		h.firstKeys(text)
 		return h
 	}
 	line, _, _ := bytes.Cut(head, []byte("\n"))
-	fields := strings.Split(strings.TrimRight(string(line), "\r"), ",")
-	for i := range fields {
-		fields[i] = strings.Trim(strings.TrimSpace(fields[i]), `"`)
-	}
+	fields, _ := HeaderFields(line)
 	if len(fields) < 2 {
 		return &Head{Container: "text"}
 	}
 	return &Head{Container: "csv", Header: fields}
 }
 
-// firstKeys fills keys from the first object of text, as far as text goes.
-func firstKeys(text []byte, keys map[string]string) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return
+// HeaderFields cuts the first line of a table into its fields, without blanks
+// and quotes around them, at whichever of comma, tab, semicolon and bar makes the
+// most of them.
+func HeaderFields(line []byte) (fields []string, comma byte) {
+	text := strings.TrimRight(string(line), "\r")
+	comma = ','
+	for _, c := range []byte("\t;|") {
+		if strings.Count(text, string(c)) > strings.Count(text, string(comma)) {
+			comma = c
+		}
 	}
+	fields = strings.Split(text, string(comma))
+	for i := range fields {
+		fields[i] = strings.Trim(strings.TrimSpace(fields[i]), `"`)
+	}
+	return fields, comma
+}
+
+// maxText is the longest string that Head.Texts keeps, in bytes.
+const maxText = 64
+
+// firstKeys looks at the first object of text, as far as text goes.
+func (h *Head) firstKeys(text []byte) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err == nil && t == json.Delim('{') {
+		h.object(d, "", h.Keys)
+	}
+}
+
+// object reads the rest of an object whose keys go to keys under the prefix.
+func (h *Head) object(d *json.Decoder, prefix string, keys map[string]string) error {
 	for d.More() {
 		t, err := d.Token()
 		key, ok := t.(string)
 		if err != nil || !ok {
-			return
+			return err
 		}
-		kind, err := skipValue(d)
+		key = prefix + key
+		kind, err := h.value(d, key, prefix == "")
 		if kind != "" {
 			keys[key] = kind
 		}
 		if err != nil {
-			return
+			return err
 		}
 	}
+	_, err := d.Token()
+	return err
 }
 
-func skipValue(d *json.Decoder) (kind string, err error) {
+// value reads a value; where deep is set it looks into it as well.
+func (h *Head) value(d *json.Decoder, key string, deep bool) (kind string, err error) {
 	t, err := d.Token()
 	if err != nil {
 		return "", err
 	}
 	switch v := t.(type) {
 	case json.Delim:
-		kind = "object"
 		if v == '[' {
-			kind = "array"
+			return "array", h.array(d, key, deep)
 		}
-		for depth := 1; depth > 0; {
-			t, err := d.Token()
-			if err != nil {
-				return kind, err
-			}
-			if v, ok := t.(json.Delim); ok {
-				if v == '{' || v == '[' {
-					depth++
-				} else {
-					depth--
-				}
-			}
+		if deep {
+			return "object", h.object(d, key+".", h.Inner)
 		}
+		return "object", skip(d)
 	case string:
-		kind = "string"
+		if len(v) <= maxText {
+			h.Texts[key] = v
+		}
+		return "string", nil
 	case float64:
-		kind = "number"
+		return "number", nil
 	case bool:
-		kind = "bool"
-	default:
-		kind = "null"
+		return "bool", nil
 	}
-	return kind, nil
+	return "null", nil
+}
+
+// array reads the rest of an array, looking into its first element if that is an
+// object.
+func (h *Head) array(d *json.Decoder, key string, deep bool) error {
+	if !deep || !d.More() {
+		return skip(d)
+	}
+	t, err := d.Token()
+	switch {
+	case err != nil:
+		return err
+	case t == json.Delim('{'):
+		err = h.object(d, key+"[].", h.Inner)
+	case t == json.Delim('['):
+		err = skip(d)
+	}
+	if err != nil {
+		return err
+	}
+	return skip(d)
+}
+
+// skip reads to the end of the object or array that was begun.
+func skip(d *json.Decoder) error {
+	for depth := 1; depth > 0; {
+		t, err := d.Token()
+		if err != nil {
+			return err
+		}
+		if v, ok := t.(json.Delim); ok {
+			if v == '{' || v == '[' {
+				depth++
+			} else {
+				depth--
+			}
+		}
+	}
+	return nil
 }
