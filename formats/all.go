@@ -1,13 +1,16 @@
 package formats
 
 import (
+	"reprise/formats/azure"
 	"reprise/formats/baseten"
 	"reprise/formats/mooncake"
+	"reprise/formats/rows"
 	"reprise/formats/sharegpt"
 	"reprise/formats/weka"
 )
 
-// All are the known formats, in the order that help prints them.
+// All are the known formats, in the order that help prints them. Detection asks
+// all of them: a source that more than one takes for its own is refused.
 var All = []Format{
 	{
 		Name: "mooncake", Doc: "Mooncake JSONL: FAST'25 and arXiv traces, AIPerf and Dynamo dialects",
@@ -40,9 +43,20 @@ var All = []Format{
 	},
 	{
 		Name: "sharegpt", Doc: "ShareGPT conversations, also with tools, images or OpenAI messages: JSON array or JSONL",
-		Detect:      sharegpt.Detect,
-		NewImporter: func(o Options) (Importer, error) { return &sharegpt.Importer{SingleTurn: o.SingleTurn, Count: o.Count, Counter: o.Counter}, nil },
+		Detect: sharegpt.Detect,
+		NewImporter: func(o Options) (Importer, error) {
+			return &sharegpt.Importer{SingleTurn: o.SingleTurn, Count: o.Count, Counter: o.Counter}, nil
+		},
 		NewExporter: func() Exporter { return sharegpt.Exporter{} },
+	},
+	{
+		Name: "azure", Doc: "Azure LLM inference traces of 2023, 2024 and 2025 (with images): CSV",
+		Detect: azure.Detect,
+		NewImporter: func(o Options) (Importer, error) {
+			zone, err := rows.ParseZone(o.Zone)
+			return &azure.Importer{Zone: zone}, err
+		},
+		NewExporter: func() Exporter { return azure.Exporter{} },
 	},
 }
 

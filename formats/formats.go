@@ -45,6 +45,7 @@ type Options struct {
 	TimeUnit      string        // "", "s", "ms", "us", "ns": of source times, where the format has one by default (mooncake)
 	InputLengths  string        // "", "cumulative" or "incremental": input_length of later turns (mooncake)
 	SingleTurn    bool          // only the first turn of each conversation (sharegpt)
+	Zone          string        // offset from UTC of calendar times that name none; "" = UTC
 
 	Count   func(text string) int // tokens of a text, for texts without counts (sharegpt); nil = such counts stay unknown
 	Counter string                // the name of what counts

@@ -24,7 +24,7 @@ func TestDetect(t *testing.T) {
 		"openai messages":  {`[{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"}]}]`, "sharegpt"},
 		"bailian":          {`{"chat_id":1,"parent_chat_id":-1,"timestamp":0.1,"input_length":5,"output_length":2,"hash_ids":[1]}`, ""},
 		"ragpulse":         {`{"timestamp":"0","input_length":5,"output_length":2,"hash_ids":{"sys_prompt":[1]},"session_id":"a"}`, ""},
-		"csv":              {"TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 18:17:03.9799600,4,1\r\n", ""},
+		"csv":              {"TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 18:17:03.9799600,4,1\r\n", "azure"},
 		"prose":            {"hello", ""},
 	} {
 		path := filepath.Join(t.TempDir(), "in")
