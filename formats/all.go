@@ -3,9 +3,12 @@ package formats
 import (
 	"reprise/formats/azure"
 	"reprise/formats/baseten"
+	"reprise/formats/burstgpt"
 	"reprise/formats/mooncake"
 	"reprise/formats/rows"
 	"reprise/formats/sharegpt"
+	"reprise/formats/splitwise"
+	"reprise/formats/vidur"
 	"reprise/formats/weka"
 )
 
@@ -57,6 +60,21 @@ var All = []Format{
 			return &azure.Importer{Zone: zone}, err
 		},
 		NewExporter: func() Exporter { return azure.Exporter{} },
+	},
+	{
+		Name: "vidur", Doc: "Vidur simulator traces, with or without arrivals: CSV",
+		Detect:      vidur.Detect,
+		NewImporter: func(o Options) (Importer, error) { return &vidur.Importer{}, nil },
+	},
+	{
+		Name: "splitwise", Doc: "Splitwise simulator traces: CSV",
+		Detect:      splitwise.Detect,
+		NewImporter: func(o Options) (Importer, error) { return &splitwise.Importer{}, nil },
+	},
+	{
+		Name: "burstgpt", Doc: "BurstGPT v1 and v2 (sessions, elapsed time), failed calls kept: CSV",
+		Detect:      burstgpt.Detect,
+		NewImporter: func(o Options) (Importer, error) { return &burstgpt.Importer{}, nil },
 	},
 }
 
