@@ -29,9 +29,9 @@ func (t turns) next(session uint32) int32 {
 	return t[session] - 1
 }
 
-// Observe returns the session, numbered from 0 in order of appearance, and the
+// Link returns the session, numbered from 0 in order of appearance, and the
 // 0-based turn of a request. Its arguments are those of [Infinite.Observe].
-func (l *Linker) Observe(model string, ids []uint64, blockTokens int32, inputTokens int64) (session int64, turn int32) {
+func (l *Linker) Link(model string, ids []uint64, blockTokens int32, inputTokens int64) (session, turn int32) {
 	l.fresh = l.fresh[:0]
 	run, deepest := 0, uint32(0)
 	left := inputTokens
@@ -55,8 +55,8 @@ func (l *Linker) Observe(model string, ids []uint64, blockTokens int32, inputTok
 	for _, ord := range l.fresh {
 		l.table.at(ord).owner = owner
 	}
-	return int64(owner), l.turns.next(owner)
+	return int32(owner), l.turns.next(owner)
 }
 
 // Sessions returns how many sessions there are so far.
-func (l *Linker) Sessions() int64 { return int64(len(l.turns)) }
+func (l *Linker) Sessions() int { return len(l.turns) }
