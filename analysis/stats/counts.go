@@ -41,7 +41,7 @@ func (c *Counter) Add(at int64) {
 	c.last = at
 	if k := (at - c.origin) / c.width; k != c.window {
 		c.close()
-		c.series.AddZeros(k - c.window - 1)
+		c.series.AddN(0, k-c.window-1)
 		c.window = k
 	}
 	c.count++

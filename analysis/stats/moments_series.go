@@ -37,13 +37,24 @@ func (s *Series) Add(v int64) {
 	s.n++
 }
 
-// AddZeros appends n zeros in one step.
-func (s *Series) AddZeros(n int64) {
+// AddN appends v n times; n below 1 appends nothing.
+func (s *Series) AddN(v, n int64) {
 	if n < 1 {
 		return
 	}
-	s.Add(0)
-	s.n, s.zeros = s.n+n-1, s.zeros+n-1
+	s.Add(v)
+	if n--; n == 0 {
+		return
+	}
+	var square int128
+	square.addProduct(v, v)
+	s.squares.addTimes(square, uint64(n))
+	s.products.addTimes(square, uint64(n))
+	s.sum += v * n
+	s.n += n
+	if v == 0 {
+		s.zeros += n
+	}
 }
 
 // N returns how many numbers were counted, Sum their sum, Zeros how many were 0.
@@ -137,6 +148,14 @@ func (w *int128) addProduct(a, b int64) {
 	var carry uint64
 	w.lo, carry = bits.Add64(w.lo, lo, 0)
 	w.hi, _ = bits.Add64(w.hi, hi, carry)
+}
+
+// addTimes adds n times p, which is not negative.
+func (w *int128) addTimes(p int128, n uint64) {
+	hi, lo := bits.Mul64(p.lo, n)
+	var carry uint64
+	w.lo, carry = bits.Add64(w.lo, lo, 0)
+	w.hi += hi + p.hi*n + carry
 }
 
 func (w int128) big() *big.Int {

@@ -28,16 +28,22 @@ type Tally struct {
 }
 
 // Add counts v. Its moments stay exact, and know the order of the numbers.
-func (t *Tally) Add(v int64) {
-	t.series.Add(v)
+func (t *Tally) Add(v int64) { t.AddN(v, 1) }
+
+// AddN counts v n times; n below 1 counts nothing.
+func (t *Tally) AddN(v, n int64) {
+	if n < 1 {
+		return
+	}
+	t.series.AddN(v, n)
 	if t.buckets != nil {
-		t.buckets[bucketOf(v)]++
+		t.buckets[bucketOf(v)] += n
 		return
 	}
 	if t.exact == nil {
 		t.exact = map[int64]int64{}
 	}
-	t.exact[v]++
+	t.exact[v] += n
 	limit := t.Limit
 	if limit == 0 {
 		limit = TallyLimit

@@ -171,6 +171,16 @@ func TestMomentsOfFew(t *testing.T) {
 	if r, ok := s.Lag1(); !ok || r != 0 {
 		t.Errorf("lag 1: %v", r)
 	}
+	var once, often Series
+	for _, v := range []int64{4, -7, 0, 1 << 40} {
+		often.AddN(v, 3)
+		for range 3 {
+			once.Add(v)
+		}
+	}
+	if once != often {
+		t.Errorf("AddN: %+v, want %+v", often, once)
+	}
 	var signed Series
 	for _, v := range []int64{-3, 3, -3, 3} {
 		signed.Add(v)
