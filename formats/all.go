@@ -2,12 +2,16 @@ package formats
 
 import (
 	"reprise/formats/azure"
+	"reprise/formats/bailian"
 	"reprise/formats/baseten"
 	"reprise/formats/burstgpt"
+	"reprise/formats/lmcache"
 	"reprise/formats/mooncake"
+	"reprise/formats/ragpulse"
 	"reprise/formats/rows"
 	"reprise/formats/sharegpt"
 	"reprise/formats/splitwise"
+	"reprise/formats/tracelab"
 	"reprise/formats/vidur"
 	"reprise/formats/weka"
 )
@@ -75,6 +79,26 @@ var All = []Format{
 		Name: "burstgpt", Doc: "BurstGPT v1 and v2 (sessions, elapsed time), failed calls kept: CSV",
 		Detect:      burstgpt.Detect,
 		NewImporter: func(o Options) (Importer, error) { return &burstgpt.Importer{}, nil },
+	},
+	{
+		Name: "bailian", Doc: "Bailian (Qwen) traces with conversations as trees and 16-token blocks: JSONL",
+		Detect:      bailian.Detect,
+		NewImporter: func(o Options) (Importer, error) { return &bailian.Importer{BlockTokens: o.BlockTokens}, nil },
+	},
+	{
+		Name: "ragpulse", Doc: "RAGPulse, requests of a service with retrieval: JSONL",
+		Detect:      ragpulse.Detect,
+		NewImporter: func(o Options) (Importer, error) { return &ragpulse.Importer{}, nil },
+	},
+	{
+		Name: "tracelab", Doc: "TraceLab, rounds of coding agents: JSONL",
+		Detect:      tracelab.Detect,
+		NewImporter: func(o Options) (Importer, error) { return &tracelab.Importer{}, nil },
+	},
+	{
+		Name: "lmcache", Doc: "LMCache agent traces, text or messages: JSONL",
+		Detect:      lmcache.Detect,
+		NewImporter: func(o Options) (Importer, error) { return &lmcache.Importer{Count: o.Count, Counter: o.Counter}, nil },
 	},
 }
 

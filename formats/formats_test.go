@@ -22,8 +22,8 @@ func TestDetect(t *testing.T) {
 		"sharegpt":         {`[{"id":"a","conversations":[{"from":"human","value":"x"}]}]`, "sharegpt"},
 		"sharegpt lines":   {`{"id":"a","conversations":[{"from":"human","value":"x"}]}`, "sharegpt"},
 		"openai messages":  {`[{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"}]}]`, "sharegpt"},
-		"bailian":          {`{"chat_id":1,"parent_chat_id":-1,"timestamp":0.1,"input_length":5,"output_length":2,"hash_ids":[1]}`, ""},
-		"ragpulse":         {`{"timestamp":"0","input_length":5,"output_length":2,"hash_ids":{"sys_prompt":[1]},"session_id":"a"}`, ""},
+		"bailian":          {`{"chat_id":1,"parent_chat_id":-1,"timestamp":0.1,"input_length":5,"output_length":2,"hash_ids":[1]}`, "bailian"},
+		"ragpulse":         {`{"timestamp":"0","input_length":5,"output_length":2,"hash_ids":{"sys_prompt":[1]},"session_id":"a"}`, "ragpulse"},
 		"csv":              {"TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 18:17:03.9799600,4,1\r\n", "azure"},
 		"prose":            {"hello", ""},
 	} {

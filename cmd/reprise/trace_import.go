@@ -40,7 +40,7 @@ Example:
 			&cli.StringFlag{Name: "rejects", Usage: "file for rejected and merged rows (default OUT.rejects.jsonl); needed with -o -"},
 			&cli.BoolFlag{Name: "strict", Usage: "stop at the first row that cannot be used"},
 			&cli.StringFlag{Name: "memory", Value: "512MB", Usage: "bytes that sorting may hold before it goes to disk"},
-			&cli.IntFlag{Name: "block-tokens", Usage: "tokens per prefix block (mooncake: default found from the file; baseten, weka: where the file does not say)"},
+			&cli.IntFlag{Name: "block-tokens", Usage: "tokens per prefix block (mooncake: default found from the file; bailian: default 16; baseten, weka: where the file does not say)"},
 			&cli.StringFlag{Name: "time-unit", Usage: "s, ms, us or ns of source times (mooncake; default ms)"},
 			&cli.StringFlag{Name: "input-lengths", Usage: "cumulative or incremental: what input_length of later turns counts (mooncake; default: by rule)"},
 			&cli.StringFlag{Name: "nested-time", Usage: "relative or absolute: basis of sub-agent times (weka; default: decided per file)"},
@@ -49,7 +49,7 @@ Example:
 			&cli.StringFlag{Name: "session-column", Usage: "column that names the session (baseten; default: by rule)"},
 			&cli.StringFlag{Name: "zone", Usage: "offset such as +08:00 of calendar times that name no zone (default UTC)"},
 			&cli.BoolFlag{Name: "single-turn", Usage: "only the first turn of each conversation (sharegpt)"},
-			&cli.StringFlag{Name: "tokenizer", Usage: "tokenizer.json of the model: counts the tokens of texts (sharegpt; baseten with --recount)"},
+			&cli.StringFlag{Name: "tokenizer", Usage: "tokenizer.json of the model: counts the tokens of texts (sharegpt, lmcache; baseten with --recount)"},
 			&cli.BoolFlag{Name: "recount", Usage: "count tokens with --tokenizer in place of the recorded counts, which stay in attributes (baseten)"},
 			&cli.BoolFlag{Name: "json", Usage: "print the account as one JSON object"},
 		},
@@ -153,7 +153,7 @@ func countWith(c *cli.Command, format string, o *formats.Options, step *trace.St
 		return nil
 	case format == "baseten" && !o.Recount:
 		return misuse("add --recount to count again", "--tokenizer: rows of baseten have recorded counts")
-	case format != "baseten" && format != "sharegpt":
+	case format != "baseten" && format != "sharegpt" && format != "lmcache":
 		return misuse("leave it out", "--tokenizer: rows of %s have no texts to count", format)
 	}
 	t, sum, err := loadTokenizer(c)
