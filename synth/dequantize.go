@@ -1,0 +1,139 @@
+package synth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"reprise/analysis/stats"
+	"reprise/trace"
+)
+
+// A Spreading puts quantised arrivals back between the ticks: the rows of a tick
+// are spread over it evenly by chance, in their order. Replayed as they are, the
+// batches of a tick of seconds would be bursts that never happened; a fit must
+// use the likelihood of ticks all the same, and not these arrivals.
+type Spreading struct {
+	Tick time.Duration // 0 = what the trace says
+	Seed uint64
+}
+
+// A Spread is what was done.
+type Spread struct {
+	TickNS int64 `json:"tick_ns"`
+	Rows   int64 `json:"rows"`  // with an arrival
+	Ticks  int64 `json:"ticks"` // distinct ticks that hold rows
+	Most   int64 `json:"most"`  // rows in one tick
+}
+
+// Run spreads the arrivals of the trace and hands the rows to emit in their
+// order. Its memory grows with the rows of one tick.
+func (s Spreading) Run(ctx context.Context, open Open, emit func(*trace.Batch) error) (trace.Meta, Spread, error) {
+	r, err := open()
+	if err != nil {
+		return trace.Meta{}, Spread{}, err
+	}
+	defer r.Close()
+	meta := r.Meta()
+	tick, known := int64(s.Tick), s.Tick != 0
+	if !known {
+		tick, known = meta.TickNS.Get()
+	}
+	switch {
+	case meta.Clock != trace.ClockTrace:
+		return meta, Spread{}, trace.WithFix(errors.New("the trace has no clock over all rows, so its arrivals are not quantised together"), "give it arrivals with: reprise synth --arrivals")
+	case !known:
+		return meta, Spread{}, trace.WithFix(errors.New("the tick of the trace is not known"), "name it with --tick, such as --tick 1s")
+	case tick <= 1:
+		return meta, Spread{}, trace.WithFix(fmt.Errorf("a tick of %v has nothing to spread over", time.Duration(tick)), "name a longer one with --tick, if the arrivals are coarser than they look")
+	}
+	w := &spreader{Spread: Spread{TickNS: tick}, seed: s.Seed, group: trace.NewBatch(), emit: emit}
+	if err := w.all(ctx, r); err != nil {
+		return meta, w.Spread, err
+	}
+	if w.Rows == 0 {
+		return meta, w.Spread, errors.New("no row has an arrival")
+	}
+	if epoch, ok := meta.EpochNS.Get(); ok {
+		meta.EpochNS = trace.Some(epoch + w.base)
+	}
+	meta.OriginNS = trace.Some(meta.OriginNS.Or(0) + w.base)
+	meta.TickNS = trace.Optional[int64]{}
+	return meta, w.Spread, nil
+}
+
+// A spreader gathers the rows of a tick.
+type spreader struct {
+	Spread
+	seed  uint64
+	group *trace.Batch
+	timed int64 // rows of group with an arrival
+	index int64 // of the tick of group
+	base  int64 // first arrival, which becomes 0
+	any   bool
+	emit  func(*trace.Batch) error
+}
+
+func (w *spreader) all(ctx context.Context, r *trace.Reader) error {
+	b := trace.NewBatch()
+	for {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		err := r.Read(b, trace.BatchRows)
+		if err == io.EOF {
+			return w.flush()
+		}
+		if err != nil {
+			return err
+		}
+		for i := range b.Len() {
+			if at, ok := b.ArrivalNS.Get(i); ok {
+				index := (at + w.TickNS/2) / w.TickNS // stamps may lie a little off the grid
+				if w.timed > 0 && index != w.index {
+					if err := w.flush(); err != nil {
+						return err
+					}
+				}
+				w.index = index
+				w.timed++
+			}
+			w.group.AppendRow(b, i)
+		}
+	}
+}
+
+// flush spreads the rows of one tick.
+func (w *spreader) flush() error {
+	if w.group.Len() == 0 {
+		return nil
+	}
+	stream := stats.Stream(w.seed, drawSpread, uint64(w.index))
+	times := make([]int64, w.timed)
+	for i := range times {
+		times[i] = w.index*w.TickNS + stream.Int64N(w.TickNS)
+	}
+	slices.Sort(times)
+	if !w.any && len(times) > 0 {
+		w.base, w.any = times[0], true
+	}
+	k := 0
+	for i := range w.group.Len() {
+		if !w.group.ArrivalNS.Null[i] {
+			w.group.ArrivalNS.Values[i] = times[k] - w.base
+			k++
+		}
+	}
+	w.Rows += w.timed
+	w.Most = max(w.Most, w.timed)
+	if w.timed > 0 {
+		w.Ticks++
+	}
+	err := w.emit(w.group)
+	w.group.Reset()
+	w.timed = 0
+	return err
+}
