@@ -5,6 +5,7 @@ import (
 	"reprise/formats/bailian"
 	"reprise/formats/baseten"
 	"reprise/formats/burstgpt"
+	"reprise/formats/dynamo"
 	"reprise/formats/lmcache"
 	"reprise/formats/mooncake"
 	"reprise/formats/ragpulse"
@@ -99,6 +100,11 @@ var All = []Format{
 		Name: "lmcache", Doc: "LMCache agent traces, text or messages: JSONL",
 		Detect:      lmcache.Detect,
 		NewImporter: func(o Options) (Importer, error) { return &lmcache.Importer{Count: o.Count, Counter: o.Counter}, nil },
+	},
+	{
+		Name: "dynamo", Doc: "Dynamo request traces with payloads, tool events and sequence hashes: JSONL, gzip segments",
+		Detect:      dynamo.Detect,
+		NewImporter: func(o Options) (Importer, error) { return &dynamo.Importer{}, nil },
 	},
 }
 

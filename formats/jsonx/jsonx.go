@@ -225,3 +225,18 @@ func Quote(s string) string {
 	e.Encode(s) // a string always encodes
 	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 }
+
+// StringOnly takes a string and nothing else; unknown if the field is not there,
+// null or empty JSON.
+func (r Row) StringOnly(name string) (trace.Optional[string], error) {
+	raw, ok := r[name]
+	if !ok || len(raw) == 0 || string(raw) == "null" {
+		return trace.Optional[string]{}, nil
+	}
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return trace.Optional[string]{}, Bad(name, "%s is no string", clip(raw))
+	}
+	delete(r, name)
+	return trace.Some(s), nil
+}
