@@ -7,7 +7,7 @@ func Detect(h *source.Head) (evidence string, ok bool) {
 	if h.Container != "json" {
 		return "", false
 	}
-	for _, other := range []string{"parent_chat_id", "captureData", "resourceSpans", "spans", "requests", "conversations", "input_tokens_total"} {
+	for _, other := range []string{"parent_chat_id", "captureData", "resourceSpans", "spans", "requests", "conversations", "input_tokens_total", "event_type", "chat_id"} {
 		if h.Has(other) {
 			return "", false
 		}
