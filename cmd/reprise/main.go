@@ -49,7 +49,7 @@ func rootCommand(stdin io.Reader, stdout, stderr io.Writer) *cli.Command {
 		Description:           rootHelp,
 		EnableShellCompletion: true,
 		Commands: []*cli.Command{
-			traceCommand(), replayCommand(), reportCommand(), mockCommand(),
+			traceCommand(), analyzeCommand(), replayCommand(), reportCommand(), mockCommand(),
 		},
 	}
 	prepare(root, stdin, stdout, stderr)
