@@ -210,7 +210,7 @@ func (f *Fit) sound(family Family, s Sample) error {
 		numbers = append(numbers, p.Value)
 	}
 	for _, v := range numbers {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		if !isFinite(v) {
 			return refuse(family, s, "the values from %v to %v are beyond its arithmetic", s.values[0], s.values[len(s.values)-1])
 		}
 	}

@@ -9,20 +9,33 @@ const emExact = 1 << 14
 // hyperexponentialOf fits the two phases by EM from p 1/2 and rates 4/mean and
 // 0.25/mean, until the log-likelihood changes by less than 1e-14 of itself.
 func hyperexponentialOf(s Sample) Hyperexponential {
-	h, settled := hyperexponentialEM(grouped(s, emExact))
-	if s.Distinct() <= emExact && settled || h.P <= 0 || h.P >= 1 {
+	if s.Distinct() <= emExact {
+		h, settled := hyperexponentialEM(s, 5000)
+		if !settled {
+			h = hyperexponentialPeak(s, h)
+		}
 		return h.ordered()
+	}
+	some := grouped(s, emExact)
+	h, _ := hyperexponentialEM(some, 100)
+	return hyperexponentialPeak(s, hyperexponentialPeak(some, h))
+}
+
+// hyperexponentialPeak climbs the likelihood of s from h by Newton.
+func hyperexponentialPeak(s Sample, h Hyperexponential) Hyperexponential {
+	if h.P <= 0 || h.P >= 1 {
+		return h
 	}
 	loglik := func(x []float64) float64 { return LogLik(s, lawAt(FamilyHyperexponential, x)) }
 	return lawAt(FamilyHyperexponential, maximize(loglik, coordinates(h)).at).(Hyperexponential)
 }
 
-func hyperexponentialEM(s Sample) (h Hyperexponential, settled bool) {
+func hyperexponentialEM(s Sample, limit int) (h Hyperexponential, settled bool) {
 	m := s.Moments()
 	mean, _ := m.Mean()
 	h = Hyperexponential{0.5, 4 / mean, 0.25 / mean}
 	n, before := float64(s.n), math.Inf(-1)
-	for range 5000 {
+	for range limit {
 		var loglik, w1, x1 total
 		for i, x := range s.values {
 			c := float64(s.counts[i])

@@ -5,15 +5,11 @@ import "math"
 // LogLik returns the sum of law's log densities over s, -Inf if a value is outside
 // its support.
 func LogLik(s Sample, law Law) float64 {
-	var sum total
-	for i, v := range s.values {
-		l := law.LogDensity(v)
-		if math.IsInf(l, -1) {
-			return l
-		}
-		sum.add(float64(s.counts[i]) * l)
+	sum := s.sum(func(i int) float64 { return max(law.LogDensity(s.values[i]), -math.MaxFloat64) })
+	if sum < -math.MaxFloat64/2 || math.IsNaN(sum) { // compensation makes NaN of an overflow
+		return math.Inf(-1)
 	}
-	return sum.value()
+	return sum
 }
 
 // KSAgainst returns the Kolmogorov-Smirnov distance: the largest difference of the
@@ -101,7 +97,7 @@ func quantileRatios(s Sample, law Law) []QuantileRatio {
 		}
 		at := s.Quantiles1(p)[0]
 		ratio := law.Quantile(p) / at
-		if at > 0 && !math.IsInf(ratio, 0) {
+		if at > 0 && isFinite(ratio) {
 			out = append(out, QuantileRatio{p, ratio})
 		}
 	}
@@ -113,12 +109,13 @@ func (f *Fit) measure(s Sample) {
 	f.KS = KSAgainst(s, f.Law)
 	f.Grade = gradeOf(f.KS)
 	if !hasMass(f.Law) {
-		ad, clipped := ADAgainst(s, f.Law)
-		f.AD, f.ADClipped = &ad, clipped
+		if ad, clipped := ADAgainst(s, f.Law); isFinite(ad) {
+			f.AD, f.ADClipped = &ad, clipped
+		}
 	}
 	m := s.Moments()
 	mean, _ := m.Mean()
-	if w1, ok := W1Against(s, f.Law); ok && mean > 0 && !math.IsInf(w1, 0) {
+	if w1, ok := W1Against(s, f.Law); ok && mean > 0 && isFinite(w1/mean) {
 		over := w1 / mean
 		f.W1OverMean = &over
 	}

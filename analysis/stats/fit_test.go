@@ -409,7 +409,7 @@ func TestBootstrapP(t *testing.T) {
 }
 
 func TestBootstrapDoesNotDependOnProcessors(t *testing.T) {
-	ticks, err := drawTicks(Gamma{0.5, 0.5}, 0.1, 150, rng(1))
+	ticks, err := drawTicks(Gamma{0.5, 0.5}, 0.1, 60, rng(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -518,4 +518,31 @@ func FuzzFit(f *testing.F) {
 		fit, err = FitGPD(s, 1)
 		soundFit(t, fit, err)
 	})
+}
+
+func TestFitsAreRanked(t *testing.T) {
+	fits, err := FitAll(drawn(t, Weibull{0.5, 2}, 5000, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	best, ok := fits.Best()
+	if !ok || best.Law.Name() != "weibull" || best.DeltaBIC != 0 {
+		t.Errorf("best %#v, delta %v", best.Law, best.DeltaBIC)
+	}
+	for i, fit := range fits {
+		if Family(fit.Law.Name()) != Families()[i] {
+			t.Errorf("fit %d is %s", i, fit.Law.Name())
+		}
+		if fit.DeltaBIC != fit.BIC-best.BIC {
+			t.Errorf("%s: delta %v", fit.Law.Name(), fit.DeltaBIC)
+		}
+	}
+	if _, err := FitAll(Sample{}); err == nil {
+		t.Error("no values gave fits")
+	}
+	// Zeros leave the families whose density takes them.
+	zeros := counted(t, []float64{0, 1, 2, 5}, []int64{9, 3, 2, 1})
+	if fits, err = FitAll(zeros); err != nil || len(fits) == 0 || fits[0].Law.Name() != "exponential" {
+		t.Errorf("with zeros: %v, %v", fits, err)
+	}
 }

@@ -95,12 +95,14 @@ func above0(params ...Param) error {
 // finite returns an error unless every parameter is a finite number.
 func finite(params ...Param) error {
 	for _, p := range params {
-		if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) {
+		if !isFinite(p.Value) {
 			return fmt.Errorf("%s is %v, but must be a finite number", p.Name, p.Value)
 		}
 	}
 	return nil
 }
+
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // share returns an error unless p is in [0, 1].
 func share(p Param) error {

@@ -17,6 +17,10 @@ const (
 	curveStep = 2e-3
 )
 
+// settledGain is the rise of a log-likelihood that a last step promises: a thousandth
+// of a standard error, after which a Newton step leaves about a millionth.
+const settledGain = 1e-6
+
 // maximize climbs from start by Newton steps with numeric derivatives, damped
 // until they rise (Levenberg-Marquardt). f may return -Inf or NaN where it has no
 // value, but not at start.
@@ -33,7 +37,10 @@ func maximize(f func([]float64) float64, start []float64) peak {
 			}
 			next, size := stepped(at, step)
 			v := f(next)
-			if size < 1e-10 {
+			if damp < 0.1 && dot(slope, step) < settledGain || size < 1e-10 {
+				if v >= value-settledGain {
+					at, value = next, v
+				}
 				return peak{at, value, curve}
 			}
 			if v >= value {
@@ -48,6 +55,14 @@ func maximize(f func([]float64) float64, start []float64) peak {
 	}
 	_, curve := derivatives(f, at, value)
 	return peak{at, value, curve}
+}
+
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	for i := range a {
+		sum += a[i] * b[i]
+	}
+	return sum
 }
 
 // stepped returns at + step, no coordinate moved by more than 2, and how far the

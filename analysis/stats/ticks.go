@@ -3,8 +3,6 @@ package stats
 import (
 	"fmt"
 	"math"
-	"runtime"
-	"sync"
 )
 
 // Ticks are gaps between stamps that were floored to whole ticks: gap k means a
@@ -191,37 +189,21 @@ func (t tickLaw) cumulative(k float64) float64 {
 	return mean
 }
 
-// tickChunk is how many distinct gaps one worker takes at a time; sums are joined in
-// the order of the chunks, so that the result does not depend on the workers.
-const tickChunk = 1 << 14
-
 // LogLik returns the logarithm of the probability of the gaps under law. Its cost
 // grows with the distinct gaps only.
 func (t Ticks) LogLik(law Law, form TickForm) float64 {
 	seen := tickLaw{law, form, t.tick, densityOf(law)}
-	parts := make([]float64, (len(t.logs)+tickChunk-1)/tickChunk)
-	inParallel(len(parts), func(part int) {
-		var sum total
-		for i := part * tickChunk; i < min(len(t.logs), (part+1)*tickChunk); i++ {
-			sum.add(float64(t.gaps.counts[i]) * seen.logProb(t.gaps.values[i], t.logs[i]))
-		}
-		parts[part] = sum.value()
-	})
-	var sum total
-	for _, p := range parts {
-		sum.add(p)
-	}
-	return sum.value()
+	return t.gaps.sum(func(i int) float64 { return seen.logProb(t.gaps.values[i], t.logs[i]) })
 }
 
 // KS returns the largest distance of the CDFs of the gaps and of law over whole
 // ticks, looked for at every k that occurs and at k-1.
 func (t Ticks) KS(law Law, form TickForm) float64 {
 	seen := tickLaw{law, form, t.tick, densityOf(law)}
-	parts := make([]float64, (len(t.logs)+tickChunk-1)/tickChunk)
+	parts := make([]float64, t.gaps.chunks())
 	starts := make([]int64, len(parts)) // gaps before each chunk
 	for i, c := range t.gaps.counts {
-		if next := i/tickChunk + 1; next < len(starts) {
+		if next := i/sampleChunk + 1; next < len(starts) {
 			starts[next] += c
 		}
 	}
@@ -231,7 +213,7 @@ func (t Ticks) KS(law Law, form TickForm) float64 {
 	n := float64(t.gaps.n)
 	inParallel(len(parts), func(part int) {
 		below := starts[part]
-		for i := part * tickChunk; i < min(len(t.logs), (part+1)*tickChunk); i++ {
+		for i := part * sampleChunk; i < min(len(t.logs), (part+1)*sampleChunk); i++ {
 			k, upTo := t.gaps.values[i], below+t.gaps.counts[i]
 			parts[part] = max(parts[part], math.Abs(float64(upTo)/n-seen.cumulative(k)),
 				math.Abs(float64(below)/n-seen.cumulative(k-1)))
@@ -243,25 +225,4 @@ func (t Ticks) KS(law Law, form TickForm) float64 {
 		d = max(d, p)
 	}
 	return d
-}
-
-// inParallel calls do for 0 to n-1, on as many goroutines as there are processors,
-// and returns when all are done.
-func inParallel(n int, do func(i int)) {
-	workers := min(n, runtime.GOMAXPROCS(0))
-	if workers < 2 {
-		for i := range n {
-			do(i)
-		}
-		return
-	}
-	var group sync.WaitGroup
-	for w := range workers {
-		group.Go(func() {
-			for i := w; i < n; i += workers {
-				do(i)
-			}
-		})
-	}
-	group.Wait()
 }

@@ -11,6 +11,9 @@ func FitTicks(family Family, ticks Ticks, form TickForm) (Fit, error) {
 	if err != nil {
 		return Fit{}, err
 	}
+	if coarse := ticks.grouped(); coarse.gaps.Distinct() < ticks.gaps.Distinct() {
+		start = lawAt(family, tickPeak(family, coarse, form, start).at)
+	}
 	top := tickPeak(family, ticks, form, start)
 	n := ticks.gaps.n
 	fit := Fit{
@@ -30,6 +33,23 @@ func FitTicks(family Family, ticks Ticks, form TickForm) (Fit, error) {
 		return Fit{}, err
 	}
 	return fit, nil
+}
+
+// grouped returns nearly the same gaps, with long ones that are close to each other
+// made equal: enough to begin a climb with when there are very many.
+func (t Ticks) grouped() Ticks {
+	if t.gaps.Distinct() <= emExact {
+		return t
+	}
+	out := Ticks{tick: t.tick}
+	means := grouped(t.gaps, emExact)
+	for i, k := range means.values {
+		out.gaps.add(math.Round(k), means.counts[i])
+	}
+	for _, k := range out.gaps.values {
+		out.logs = append(out.logs, math.Log(k))
+	}
+	return out
 }
 
 // tickPeak climbs the likelihood from start.
@@ -73,6 +93,7 @@ func tickStart(family Family, ticks Ticks, form TickForm) (Law, error) {
 	case len(gaps.values) == 1:
 		return nil, refuse(family, gaps, "all %d gaps are %v ticks of %v s", gaps.n, gaps.values[0], ticks.tick)
 	}
+	ticks = ticks.grouped()
 	mean, _ := ticks.MeanGap()
 	candidates := tickCandidates(family, mean)
 	if len(candidates) == 0 {
@@ -139,7 +160,7 @@ func tickRatios(ticks Ticks, law Law) []QuantileRatio {
 		}
 		k := ticks.gaps.Quantiles1(p)[0]
 		ratio := law.Quantile(p) / (k * ticks.tick)
-		if k >= 10 && !math.IsInf(ratio, 0) {
+		if k >= 10 && isFinite(ratio) {
 			out = append(out, QuantileRatio{p, ratio})
 		}
 	}
