@@ -119,4 +119,3 @@ func spread(t testing.TB, m *made, s Spreading) *made {
 func seconds(s float64) trace.Optional[time.Duration] {
 	return trace.Some(time.Duration(s * 1e9))
 }
-

@@ -12,10 +12,10 @@ import (
 )
 
 // hitRateSteps halve the range in which the share of sessions is looked for.
-const hitRateSteps = 14
+const hitRateSteps = 10
 
-// solveHitRate finds the share of sessions to change so that a prefix cache
-// without limit serves what is asked for: sessions whose blocks become their own
+// solveHitRate finds the share of requests or sessions to change so that a prefix cache
+// without limit serves what is asked for: requests whose blocks become their own
 // lower it, sessions of copies that keep the ids of their source raise it.
 func (p *plan) solveHitRate(ctx context.Context, open Open) error {
 	target, ok := p.s.HitRate.Get()
@@ -100,7 +100,7 @@ func (p *plan) hitRate(ctx context.Context, open Open) (float64, error) {
 					continue
 				}
 				renamed := slices.Clone(ids)
-				p.renameIDs(renamed, r, link{play: play, factor: factor})
+				p.renameIDs(renamed, b.ID.Values[row], r, link{play: play, factor: factor})
 				hits += cache.Observe(name, renamed, size, input).HitTokens
 				tokens += input
 			}

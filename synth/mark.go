@@ -58,22 +58,27 @@ func (p *plan) number(out *trace.Batch, i int, l link) {
 
 func set[T column.Scalar](c *column.Flat[T], i int, v T) { c.Values[i], c.Null[i] = v, false }
 
-// renameBlocks gives the blocks of row i the ids of its copy, or of its session
-// alone where the hit rate is to fall.
+// renameBlocks gives the blocks of row i the ids of its copy, or ids of its own
+// where the hit rate is to fall.
 func (p *plan) renameBlocks(out *trace.Batch, i int, r *picked, l link) {
 	ids, _ := out.Blocks(i)
-	p.renameIDs(ids, r, l)
+	id := out.ID.Values[i]
+	if origin, ok := out.OriginID.Get(i); ok && l.play > 0 {
+		id = origin
+	}
+	p.renameIDs(ids, id, r, l)
 }
 
-func (p *plan) renameIDs(ids []uint64, r *picked, l link) {
+// renameIDs renames the blocks of a copy of the row id.
+func (p *plan) renameIDs(ids []uint64, id int64, r *picked, l link) {
 	ns := uint64(2 * l.play)
 	if l.wrapped {
 		ns++
 	}
 	switch {
 	case len(ids) == 0:
-	case p.private > 0 && stats.Draw(p.s.Seed, drawPrivate, r.session) < p.private:
-		key := stats.Hash(p.s.Seed, drawPrivate, r.session, ns)
+	case p.private > 0 && stats.Draw(p.s.Seed, drawPrivate, uint64(id)) < p.private:
+		key := stats.Hash(p.s.Seed, drawPrivate, uint64(id), ns)
 		for k := range ids {
 			ids[k] = permute(ids[k] ^ key)
 		}

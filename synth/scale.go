@@ -50,7 +50,7 @@ type plan struct {
 	factors map[string]float64 // by model; nil = design.Factor for all
 	most    int                // copies that any session has
 	rename  renamer
-	private float64 // shares of sessions, see model.HitRate
+	private float64 // shares, see model.HitRate
 	shared  float64
 	shift   func(copy int, r *picked) int64
 	gaps    *clientGaps // for GrowRate

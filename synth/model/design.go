@@ -45,6 +45,6 @@ type HitRate struct {
 	Reached float64 `json:"reached"`
 	Least   float64 `json:"least"` // what the means at hand reach at most
 	Most    float64 `json:"most"`
-	Private float64 `json:"private"` // share of sessions whose blocks were made their own
+	Private float64 `json:"private"` // share of requests whose blocks were made their own
 	Shared  float64 `json:"shared"`  // share of copied sessions that kept the ids of their source
 }

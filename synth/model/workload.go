@@ -1,0 +1,282 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"reprise/analysis/stats"
+	"reprise/trace"
+)
+
+// Schema is the version of workload models that this package writes.
+const Schema = 1
+
+// Kind is how a model file says what it is.
+const Kind = "reprise workload model"
+
+// A Workload is what traffic looks like, as data: enough to generate more of it
+// without the trace it was fitted to. Times are seconds, rates per second,
+// lengths tokens. A part that was not recorded is absent.
+type Workload struct {
+	Kind       string     `json:"kind"`
+	Schema     int        `json:"schema"`
+	Provenance Provenance `json:"provenance"`
+	Requests   int64      `json:"requests"` // rows that were fitted
+	SpanS      *float64   `json:"span_s"`   // first to last arrival; null without a clock
+	Streams    []Stream   `json:"streams"`  // superposed parts: one for all, or one per client or model
+}
+
+// Provenance says where a model came from.
+type Provenance struct {
+	Version string            `json:"version"` // of the program
+	Trace   *trace.Input      `json:"trace,omitempty"`
+	History []trace.Step      `json:"history,omitempty"` // of the trace
+	Flags   map[string]string `json:"flags,omitempty"`
+	Seed    uint64            `json:"seed"`
+	Notes   []string          `json:"notes,omitempty"` // decisions, doubts and refusals, in words
+}
+
+// A Stream is traffic of one kind: of a client, of a model, or all of it.
+type Stream struct {
+	Name     string    `json:"name"`                // "all", or the client or model
+	Client   string    `json:"client_id,omitempty"` // of all its rows
+	Model    string    `json:"model,omitempty"`     // of all its rows
+	Models   []Share   `json:"models,omitempty"`    // where rows have several
+	Requests int64     `json:"requests"`
+	Arrivals *Arrivals `json:"arrivals"` // of sessions where Sessions is there, else of requests; null without a clock
+	Lengths  Lengths   `json:"lengths"`
+	Sessions *Sessions `json:"sessions"` // null where rows stand alone
+	Prefix   *Prefix   `json:"prefix"`   // null where no block ids were recorded
+}
+
+// A Share is a named part of a whole.
+type Share struct {
+	Name  string  `json:"name"`
+	Share float64 `json:"share"`
+}
+
+// Arrivals are the starts of sessions or requests: a rate over time, and how
+// gaps vary around it. To generate: draw gaps of mean 1 from Gaps, cumulate, and
+// invert the cumulated rate.
+type Arrivals struct {
+	Of      string         `json:"of"`      // session or request
+	N       int64          `json:"n"`       // arrivals fitted
+	RateHz  float64        `json:"rate_hz"` // mean
+	Profile []Rate         `json:"profile"` // piecewise-constant rate from 0 on, with pieces in order; at least one
+	Gaps    *stats.LawSpec `json:"gaps"`    // of gaps in units of the mean gap at their time: mean 1; null where the shape is not identifiable, taken as exponential
+	GapsWhy string         `json:"gaps_why,omitempty"`
+	TickS   *float64       `json:"tick_s"` // effective resolution of the stamps
+	Gap     *Fitted        `json:"gap_fits,omitempty"`
+	Turns   *Fitted        `json:"all_gap_fits,omitempty"` // of all requests, where Of is session
+}
+
+// A Rate holds from one time to another.
+type Rate struct {
+	FromS  float64 `json:"from_s"`
+	ToS    float64 `json:"to_s"`
+	RateHz float64 `json:"rate_hz"`
+}
+
+// Fitted is the evidence for a law: how each family fits the values.
+type Fitted struct {
+	Unit   string      `json:"unit"` // seconds, tokens, mean gaps
+	N      int64       `json:"n"`
+	Mean   *float64    `json:"mean"`
+	CV     *float64    `json:"cv"`
+	Lag1   *float64    `json:"lag1_autocorrelation,omitempty"` // of gaps: a fit takes them for independent
+	Fits   []stats.Fit `json:"fits"`
+	Best   string      `json:"best,omitempty"` // family of lowest BIC among the identified ones
+	Refuse string      `json:"refused,omitempty"`
+
+	BootstrapP   map[string]float64    `json:"bootstrap_p,omitempty"`   // by family: parametric bootstrap of KS
+	Intervals    map[string][2]float64 `json:"intervals,omitempty"`     // 95 %, of "family.param", by block bootstrap
+	IntervalsHow string                `json:"intervals_how,omitempty"` // what the blocks were, and how many draws
+}
+
+// Lengths are prompt and answer lengths. Pairs, drawn with replacement, are the
+// default: they keep every dependence.
+type Lengths struct {
+	Pairs     []Pair         `json:"pairs"`             // joint empirical; all rows, or a seeded sample of them
+	Sampled   bool           `json:"sampled,omitempty"` // Pairs are a sample
+	Of        string         `json:"of"`                // request, or first turn of a session
+	Input     *Fitted        `json:"input_fits,omitempty"`
+	Output    *Fitted        `json:"output_fits,omitempty"`
+	Copula    *Copula        `json:"copula,omitempty"` // parametric form, for export and what-if
+	InputLaw  *stats.LawSpec `json:"input,omitempty"`  // instead of Pairs: marginals joined by Copula, or independent
+	OutputLaw *stats.LawSpec `json:"output,omitempty"`
+}
+
+// A Pair is an input and an output length and how often they came together. A
+// length below 0 is not known.
+type Pair struct {
+	Input, Output, N int64
+}
+
+// MarshalJSON writes [input, output, n].
+func (p Pair) MarshalJSON() ([]byte, error) {
+	return json.Marshal([3]int64{p.Input, p.Output, p.N})
+}
+
+// UnmarshalJSON reads [input, output, n].
+func (p *Pair) UnmarshalJSON(text []byte) error {
+	var v []int64
+	if err := json.Unmarshal(text, &v); err != nil {
+		return err
+	}
+	if len(v) != 3 {
+		return fmt.Errorf("a pair of lengths is [input, output, n], not %s", text)
+	}
+	*p = Pair{v[0], v[1], v[2]}
+	return nil
+}
+
+// A Copula joins two marginals by the correlation of normal scores.
+type Copula struct {
+	Rho      float64 `json:"rho"`
+	Monotone bool    `json:"monotone"` // medians of output rise or fall with input; where not, the copula hides what Bins show
+	Bins     []Bin   `json:"bins,omitempty"`
+}
+
+// A Bin is what outputs are among the requests of one range of input lengths.
+type Bin struct {
+	InputFrom float64       `json:"input_from"`
+	InputTo   float64       `json:"input_to"` // included
+	N         int64         `json:"n"`
+	Output    stats.LawSpec `json:"output"` // empirical
+}
+
+// Sessions are conversations of several turns.
+type Sessions struct {
+	How      string         `json:"how"` // explicit, or inferred from prefixes
+	N        int64          `json:"n"`
+	Open     int64          `json:"open"`  // alive at an end of the trace: their turns are censored
+	Turns    stats.LawSpec  `json:"turns"` // requests of a session, empirical
+	TurnFits *Fitted        `json:"turn_fits,omitempty"`
+	Think    *stats.LawSpec `json:"think_s"`  // end of a turn to the start of the next; null where ends are not known
+	ThinkOf  string         `json:"think_of"` // what Think was measured from
+	Gap      *stats.LawSpec `json:"gap_s"`    // start to start; null without a clock
+	ThinkFit *Fitted        `json:"think_fits,omitempty"`
+	Growth   *stats.LawSpec `json:"growth_tokens"` // input of a turn less input of the turn before; may be below 0
+	Outputs  stats.LawSpec  `json:"outputs"`       // output lengths of later turns
+}
+
+// Prefix is how prompts share their beginnings, in blocks.
+type Prefix struct {
+	BlockTokens int32          `json:"block_tokens"`
+	Tail        string         `json:"tail"`           // rule for the last block
+	Roots       []Root         `json:"roots"`          // beginnings that many sessions share, the most frequent first
+	Kept        *stats.LawSpec `json:"kept,omitempty"` // share of a turn's blocks that the turn before had, empirical
+	HitShare    float64        `json:"hit_share"`      // tokens that a cache without limit served, for comparison
+}
+
+// A Root is a run of blocks with which a share of the sessions begins.
+type Root struct {
+	Blocks int32   `json:"blocks"`
+	Share  float64 `json:"share"`
+}
+
+// Write writes the model as indented JSON.
+func (w *Workload) Write(out io.Writer) error {
+	w.Kind, w.Schema = Kind, Schema
+	e := json.NewEncoder(out)
+	e.SetIndent("", " ")
+	e.SetEscapeHTML(false)
+	return e.Encode(w)
+}
+
+// Read reads a model and checks it. Fields that this version does not know are
+// refused: they would be left out in silence.
+func Read(in io.Reader) (*Workload, error) {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
+	var head struct {
+		Kind   string
+		Schema int
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return nil, fmt.Errorf("not a workload model: %w", err)
+	}
+	switch {
+	case head.Kind != Kind:
+		return nil, trace.WithFix(fmt.Errorf("not a workload model: kind is %q", head.Kind), "make one with: reprise fit TRACE -o model.json")
+	case head.Schema < 1 || head.Schema > Schema:
+		return nil, trace.WithFix(fmt.Errorf("workload model of schema %d, this program reads 1 to %d", head.Schema, Schema), "use a newer reprise")
+	}
+	var w Workload
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&w); err != nil {
+		return nil, fmt.Errorf("workload model: %w", err)
+	}
+	return &w, w.Check()
+}
+
+// Check returns an error that names the part that cannot be generated from.
+func (w *Workload) Check() error {
+	if len(w.Streams) == 0 {
+		return errors.New("workload model: no streams")
+	}
+	for i := range w.Streams {
+		s := &w.Streams[i]
+		if err := s.check(); err != nil {
+			return fmt.Errorf("workload model: stream %q: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+func (s *Stream) check() error {
+	if a := s.Arrivals; a != nil {
+		if len(a.Profile) == 0 || !(a.RateHz > 0) {
+			return errors.New("arrivals: no rate")
+		}
+		var end float64
+		var mass float64
+		for i, r := range a.Profile {
+			if r.FromS != end || !(r.ToS > r.FromS) || !(r.RateHz >= 0) {
+				return fmt.Errorf("arrivals: profile piece %d is %v to %v s at %v/s: pieces follow one another from 0", i, r.FromS, r.ToS, r.RateHz)
+			}
+			end = r.ToS
+			mass += (r.ToS - r.FromS) * r.RateHz
+		}
+		if mass == 0 {
+			return errors.New("arrivals: the rate is 0 at all times")
+		}
+	}
+	l := &s.Lengths
+	if len(l.Pairs) == 0 && (l.InputLaw == nil || l.OutputLaw == nil) {
+		return errors.New("lengths: neither pairs nor laws of input and output")
+	}
+	for _, p := range l.Pairs {
+		if p.N <= 0 {
+			return fmt.Errorf("lengths: pair [%d, %d] occurs %d times", p.Input, p.Output, p.N)
+		}
+	}
+	laws := []*stats.LawSpec{l.InputLaw, l.OutputLaw}
+	if s.Arrivals != nil {
+		laws = append(laws, s.Arrivals.Gaps)
+	}
+	if c := s.Sessions; c != nil {
+		laws = append(laws, &c.Turns, c.Think, c.Gap, c.Growth, &c.Outputs)
+	}
+	if s.Prefix != nil {
+		if s.Prefix.BlockTokens <= 0 {
+			return fmt.Errorf("prefix: blocks of %d tokens", s.Prefix.BlockTokens)
+		}
+		laws = append(laws, s.Prefix.Kept)
+	}
+	for _, law := range laws {
+		if law == nil {
+			continue
+		}
+		if _, err := law.Law(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
