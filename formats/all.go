@@ -10,6 +10,8 @@ import (
 	"reprise/formats/mooncake"
 	"reprise/formats/ragpulse"
 	"reprise/formats/rows"
+	"reprise/formats/sagemaker"
+	"reprise/formats/sglang"
 	"reprise/formats/sharegpt"
 	"reprise/formats/splitwise"
 	"reprise/formats/tracelab"
@@ -105,6 +107,19 @@ var All = []Format{
 		Name: "dynamo", Doc: "Dynamo request traces with payloads, tool events and sequence hashes: JSONL, gzip segments",
 		Detect:      dynamo.Detect,
 		NewImporter: func(o Options) (Importer, error) { return &dynamo.Importer{}, nil },
+	},
+	{
+		Name: "sagemaker", Doc: "Amazon SageMaker data capture with request and response bodies: JSONL",
+		Detect: sagemaker.Detect,
+		NewImporter: func(o Options) (Importer, error) {
+			zone, err := rows.ParseZone(o.Zone)
+			return &sagemaker.Importer{Zone: zone}, err
+		},
+	},
+	{
+		Name: "sglang", Doc: "SGLang request metrics (--export-metrics-to-file): JSONL",
+		Detect:      sglang.Detect,
+		NewImporter: func(o Options) (Importer, error) { return &sglang.Importer{}, nil },
 	},
 }
 
