@@ -117,16 +117,27 @@ type fitJSON struct {
 // in the order of [Families].
 type Fits []Fit
 
-// rank fills DeltaBIC.
-func (f Fits) rank() Fits {
+// fitEach returns the fits of those families that take the values, with DeltaBIC; the
+// error of the first family if none does.
+func fitEach(families []Family, fit func(Family) (Fit, error)) (Fits, error) {
+	var fits Fits
+	var first error
 	best := math.Inf(1)
-	for _, fit := range f {
-		best = min(best, fit.BIC)
+	for _, family := range families {
+		f, err := fit(family)
+		if err == nil {
+			fits, best = append(fits, f), min(best, f.BIC)
+		} else if first == nil {
+			first = err
+		}
 	}
-	for i := range f {
-		f[i].DeltaBIC = f[i].BIC - best
+	if len(fits) == 0 {
+		return nil, first
 	}
-	return f
+	for i := range fits {
+		fits[i].DeltaBIC = fits[i].BIC - best
+	}
+	return fits, nil
 }
 
 // Best returns the fit of lowest BIC among those whose parameters are identified,

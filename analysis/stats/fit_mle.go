@@ -27,23 +27,10 @@ func FitLaw(family Family, s Sample) (Fit, error) {
 	return fit, nil
 }
 
-// FitAll fits every family that takes the values; the error joins nothing: it is
-// that of the first family, and comes only if none fits.
+// FitAll fits every family that takes the values; the error is that of the first
+// family, and comes only if none fits.
 func FitAll(s Sample) (Fits, error) {
-	var fits Fits
-	var first error
-	for _, family := range Families() {
-		fit, err := FitLaw(family, s)
-		if err == nil {
-			fits = append(fits, fit)
-		} else if first == nil {
-			first = err
-		}
-	}
-	if len(fits) == 0 {
-		return nil, first
-	}
-	return fits.rank(), nil
+	return fitEach(Families(), func(f Family) (Fit, error) { return FitLaw(f, s) })
 }
 
 // FitExponential, FitGamma, FitWeibull, FitLognormal and FitHyperexponential are

@@ -111,6 +111,31 @@ func TestGoldenDensityFits(t *testing.T) {
 	}
 }
 
+// The Azure code trace is cut off at a context limit; no golden value says how often.
+func TestAzureCodeHasACap(t *testing.T) {
+	rows, _ := publicTrace(t, "azure_code")
+	var isl []float64
+	for _, r := range rows {
+		isl = append(isl, float64(r.in))
+	}
+	s := sampleOf(t, isl)
+	spike, ok := DetectCap(s)
+	if !ok || spike.Value != 7434 || spike.Count != 337 {
+		t.Fatalf("cap %+v, %v, want 337 values from 7434 up", spike, ok)
+	}
+	free, err := FitGamma(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fits, err := FitAllCensored(s, spike.Value)
+	if err != nil || len(fits) != 4 {
+		t.Fatalf("%d fits, %v", len(fits), err)
+	}
+	if best, _ := fits.Best(); best.KS >= free.KS {
+		t.Errorf("best censored law %v has KS %v, the gamma law without the cap %v", best.Law, best.KS, free.KS)
+	}
+}
+
 func TestGoldenHandFits(t *testing.T) {
 	hand := handRef(t).at("hand", "positive_24")
 	s := sampleOf(t, hand.at("x").nums())

@@ -66,20 +66,7 @@ func tickPeak(family Family, ticks Ticks, form TickForm, start Law) peak {
 // FitAllTicks fits every family that takes the gaps; the error is that of the first
 // family, and comes only if none fits.
 func FitAllTicks(ticks Ticks, form TickForm) (Fits, error) {
-	var fits Fits
-	var first error
-	for _, family := range Families() {
-		fit, err := FitTicks(family, ticks, form)
-		if err == nil {
-			fits = append(fits, fit)
-		} else if first == nil {
-			first = err
-		}
-	}
-	if len(fits) == 0 {
-		return nil, first
-	}
-	return fits.rank(), nil
+	return fitEach(Families(), func(f Family) (Fit, error) { return FitTicks(f, ticks, form) })
 }
 
 // tickStart returns the likeliest of a few laws with the mean of the gaps.
