@@ -131,8 +131,11 @@ func TestAzureCodeHasACap(t *testing.T) {
 	if err != nil || len(fits) != 4 {
 		t.Fatalf("%d fits, %v", len(fits), err)
 	}
-	if best, _ := fits.Best(); best.KS >= free.KS {
-		t.Errorf("best censored law %v has KS %v, the gamma law without the cap %v", best.Law, best.KS, free.KS)
+	if best, _ := fits.Best(); *best.W1OverMean >= *free.W1OverMean/1.5 {
+		t.Errorf("best censored law %v is %v of the mean away, the gamma law without the cap %v", best.Law, *best.W1OverMean, *free.W1OverMean)
+	}
+	if p99, capped := free.QuantileRatios[2].Ratio, fits[1].QuantileRatios[2].Ratio; p99 < 1.2 || math.Abs(capped-1) > 0.01 {
+		t.Errorf("gamma p99 over that of the values: %v, with the cap %v", p99, capped)
 	}
 }
 
