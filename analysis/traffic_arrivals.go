@@ -127,7 +127,7 @@ func (a *arrivals) result() Arrivals {
 		r.Within = "sessions"
 		no("rate, burstiness and batches: %s", clockless(a.clock))
 	}
-	r.Gaps = distOf(&a.gaps, 1e-9)
+	r.Gaps = distOf(&a.gaps, 1e9)
 	r.Lag1 = maybe(a.gaps.Series().Lag1())
 	switch {
 	case a.gaps.N() == 0 && a.clock != trace.ClockTrace:
@@ -150,7 +150,7 @@ func (a *arrivals) result() Arrivals {
 
 // common fills in what needs one clock.
 func (a *arrivals) common(r *Arrivals) {
-	span := float64(a.last-a.first) * 1e-9
+	span := float64(a.last-a.first) / 1e9
 	r.SpanS = &span
 	if span > 0 {
 		r.RateHz = finite(float64(a.n-1) / span)
@@ -158,10 +158,10 @@ func (a *arrivals) common(r *Arrivals) {
 	mean := float64(a.n) / float64(a.times)
 	r.Times, r.BatchMean, r.BatchMax = &a.times, &mean, &a.maxBatch
 	if ns, ok := a.tick.NS().Get(); ok {
-		tick := float64(ns) * 1e-9
+		tick := float64(ns) / 1e9
 		effective := tick
 		if mode, ok := effectiveTick(&a.gaps); ok {
-			effective = max(tick, float64(mode)*1e-9)
+			effective = max(tick, float64(mode)/1e9)
 		}
 		r.TickS, r.EffectiveTickS = &tick, &effective
 		if r.Gaps != nil && effective > r.Gaps.Mean {

@@ -48,35 +48,36 @@ func (d *Dist) Quantile(p float64) (float64, bool) {
 	return 0, false
 }
 
-// distOf describes a tally in units of unit; nil if it is empty.
-func distOf(t *stats.Tally, unit float64) *Dist {
+// distOf describes a tally in units of which one is per of the tally's; nil if
+// it is empty. A division keeps 3 s a 3, where a factor of 1e-9 would not.
+func distOf(t *stats.Tally, per float64) *Dist {
 	if t.N() == 0 {
 		return nil
 	}
 	s := t.Series()
 	least, most, _ := s.Range()
 	mean, _ := s.Mean()
-	d := &Dist{N: s.N(), Zeros: s.Zeros(), Sum: float64(s.Sum()) * unit, Mean: mean * unit, Min: float64(least) * unit, Max: float64(most) * unit}
+	d := &Dist{N: s.N(), Zeros: s.Zeros(), Sum: float64(s.Sum()) / per, Mean: mean / per, Min: float64(least) / per, Max: float64(most) / per}
 	if v, ok := s.SD(); ok {
-		d.SD = finite(v * unit)
+		d.SD = finite(v / per)
 	}
 	if v, ok := s.CV(); ok {
 		d.CV = finite(v)
 	}
-	sample := t.Sample(unit)
+	sample := t.Sample(1)
 	for i, x := range sample.Quantiles7(DistQuantiles...) {
-		d.Quantiles = append(d.Quantiles, Quantile{DistQuantiles[i], x})
+		d.Quantiles = append(d.Quantiles, Quantile{DistQuantiles[i], x / per})
 	}
 	if !t.Exact() {
 		d.QuantileError = stats.TallyError
 	}
-	d.CDF = cdfOf(sample)
+	d.CDF = cdfOf(sample, per)
 	return d
 }
 
 // cdfOf returns the steps of the distribution function, thinned where there are
 // many: the first, the last, and one wherever the rank has moved on enough.
-func cdfOf(s stats.Sample) []Quantile {
+func cdfOf(s stats.Sample, per float64) []Quantile {
 	var points []Quantile
 	n, below := float64(s.N()), int64(0)
 	next := 0.0
@@ -85,7 +86,7 @@ func cdfOf(s stats.Sample) []Quantile {
 		below += count
 		p := float64(below) / n
 		if p >= next || i == s.Distinct()-1 || s.Distinct() <= cdfPoints {
-			points = append(points, Quantile{p, x})
+			points = append(points, Quantile{p, x / per})
 			next = p + 1.0/(cdfPoints-2)
 		}
 	}

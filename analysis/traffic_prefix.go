@@ -117,7 +117,7 @@ func (r *TrafficPrefix) reuse(c *prefix.Reuse, no func(string), clock string) {
 		for i, d := range c.Distances(ps...) {
 			r.Distance = append(r.Distance, ReuseDistance{ps[i], d})
 		}
-		if r.ReuseTime = distOf(c.Times(), 1e-9); r.ReuseTime == nil {
+		if r.ReuseTime = distOf(c.Times(), 1e9); r.ReuseTime == nil {
 			no("reuse time: " + clockless(clock))
 		}
 	}

@@ -203,11 +203,11 @@ func (s *sessionStates) result(clock string) TrafficSessions {
 		open += float64(c.last - c.first)
 	}
 	r.Turns = distOf(&turns, 1)
-	r.Gaps, r.ThinkRecorded, r.ThinkMeasured = distOf(&s.gaps, 1e-9), distOf(&s.thinkRecorded, 1e-9), distOf(&s.thinkMeasured, 1e-9)
+	r.Gaps, r.ThinkRecorded, r.ThinkMeasured = distOf(&s.gaps, 1e9), distOf(&s.thinkRecorded, 1e9), distOf(&s.thinkMeasured, 1e9)
 	r.Growth = distOf(&s.growth, 1)
 	no := func(text string) { r.NotMeasurable = append(r.NotMeasurable, notMeasurable+text) }
 	if clock == trace.ClockTrace {
-		r.Starts = distOf(&s.starts, 1e-9)
+		r.Starts = distOf(&s.starts, 1e9)
 		if s.last > s.first {
 			r.MeanOpen = finite(open / float64(s.last-s.first))
 		}

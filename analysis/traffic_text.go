@@ -10,7 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// WriteTrafficText writes t for a person, in up to 120 columns without colour.
+// WriteTrafficText writes t for a person, in about 120 columns without colour.
 func WriteTrafficText(w io.Writer, t *Traffic) error {
 	p := &printer{w: w}
 	p.pair("rows", Grouped(t.Rows))
@@ -123,22 +123,25 @@ func (p *printer) table(header table.Row, rows []table.Row) {
 	p.line(t.Render())
 }
 
-// distHeader names the columns of distRow. A person can do without p1; JSON has
-// it.
+// textQuantiles are those of DistQuantiles, from p10, that fit into a line; JSON
+// has all.
+const textQuantiles = 2
+
+// distHeader names the columns of distRow.
 func distHeader(title string) table.Row {
 	h := table.Row{title, "n", "mean", "CV", "min"}
-	for _, q := range DistQuantiles[1:] {
+	for _, q := range DistQuantiles[textQuantiles:] {
 		h = append(h, "p"+trimmed(fmt.Sprintf("%.1f", 100*q)))
 	}
 	return append(h, "max")
 }
 
 func distRow(name string, d *Dist) table.Row {
-	r := table.Row{name, Grouped(d.N), numberText(d.Mean), optionalText(d.CV), numberText(d.Min)}
-	for _, q := range d.Quantiles[1:] {
-		r = append(r, numberText(q.X))
+	r := table.Row{name, Grouped(d.N), shortText(d.Mean), optionalText(d.CV), shortText(d.Min)}
+	for _, q := range d.Quantiles[textQuantiles:] {
+		r = append(r, shortText(q.X))
 	}
-	return append(r, numberText(d.Max))
+	return append(r, shortText(d.Max))
 }
 
 // dists writes a table of distributions, of those that there are.

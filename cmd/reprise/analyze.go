@@ -12,7 +12,7 @@ import (
 func analyzeCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "analyze",
-		Usage:     "say what traffic looks like: arrivals, lengths, sessions, prefix reuse",
+		Usage:     "say what traffic looks like: arrivals, lengths, sessions, reuse",
 		ArgsUsage: "TRACE",
 		Description: `Prints rate and burstiness (gap CV, and the index of dispersion in windows of
 0.1, 1, 10, 60 and 300 s beside the Poisson line), lengths with quantiles and
