@@ -6,6 +6,7 @@ import (
 	"reprise/formats/baseten"
 	"reprise/formats/burstgpt"
 	"reprise/formats/dynamo"
+	"reprise/formats/litellm"
 	"reprise/formats/lmcache"
 	"reprise/formats/mooncake"
 	"reprise/formats/ragpulse"
@@ -120,6 +121,14 @@ var All = []Format{
 		Name: "sglang", Doc: "SGLang request metrics (--export-metrics-to-file): JSONL",
 		Detect:      sglang.Detect,
 		NewImporter: func(o Options) (Importer, error) { return &sglang.Importer{}, nil },
+	},
+	{
+		Name: "litellm", Doc: "LiteLLM spend logs, private fields left out: JSON, JSONL or CSV",
+		Detect: litellm.Detect,
+		NewImporter: func(o Options) (Importer, error) {
+			zone, err := rows.ParseZone(o.Zone)
+			return &litellm.Importer{Zone: zone, KeepPrivate: o.KeepPrivate}, err
+		},
 	},
 }
 

@@ -46,6 +46,7 @@ type Options struct {
 	InputLengths  string        // "", "cumulative" or "incremental": input_length of later turns (mooncake)
 	SingleTurn    bool          // only the first turn of each conversation (sharegpt)
 	Zone          string        // offset from UTC of calendar times that name none; "" = UTC
+	KeepPrivate   bool          // keep users, keys, addresses and metadata (litellm)
 
 	Count   func(text string) int // tokens of a text, for texts without counts (sharegpt); nil = such counts stay unknown
 	Counter string                // the name of what counts

@@ -48,6 +48,7 @@ Example:
 			&cli.DurationFlag{Name: "gap-cap", Usage: "longest gap within a session, the rest is cut out and counted (weka; default: none)"},
 			&cli.StringFlag{Name: "session-column", Usage: "column that names the session (baseten; default: by rule)"},
 			&cli.StringFlag{Name: "zone", Usage: "offset such as +08:00 of calendar times that name no zone (default UTC)"},
+			&cli.BoolFlag{Name: "keep-private", Usage: "keep users, keys, addresses and metadata, which are left out by default (litellm)"},
 			&cli.BoolFlag{Name: "single-turn", Usage: "only the first turn of each conversation (sharegpt)"},
 			&cli.StringFlag{Name: "tokenizer", Usage: "tokenizer.json of the model: counts the tokens of texts (sharegpt, lmcache; baseten with --recount)"},
 			&cli.BoolFlag{Name: "recount", Usage: "count tokens with --tokenizer in place of the recorded counts, which stay in attributes (baseten)"},
@@ -68,7 +69,7 @@ func importFormats() string {
 
 // importFlags are the flags that change what an import gives; they stand in the
 // history.
-var importFlags = []string{"block-tokens", "time-unit", "input-lengths", "nested-time", "keep-pairs", "gap-cap", "session-column", "zone", "single-turn", "recount"}
+var importFlags = []string{"block-tokens", "time-unit", "input-lengths", "nested-time", "keep-pairs", "gap-cap", "session-column", "zone", "keep-private", "single-turn", "recount"}
 
 func runImport(ctx context.Context, c *cli.Command) error {
 	if c.Args().Len() == 0 {
@@ -115,7 +116,7 @@ func runImport(ctx context.Context, c *cli.Command) error {
 	options := formats.Options{
 		BlockTokens: c.Int("block-tokens"), TimeUnit: c.String("time-unit"), InputLengths: c.String("input-lengths"),
 		NestedTime: c.String("nested-time"), KeepPairs: c.Bool("keep-pairs"), GapCap: c.Duration("gap-cap"),
-		SessionColumn: c.String("session-column"), Zone: c.String("zone"), SingleTurn: c.Bool("single-turn"), Recount: c.Bool("recount"),
+		SessionColumn: c.String("session-column"), Zone: c.String("zone"), KeepPrivate: c.Bool("keep-private"), SingleTurn: c.Bool("single-turn"), Recount: c.Bool("recount"),
 	}
 	step := trace.Step{Command: "trace import", Version: version, Flags: setFlags(c, importFlags)}
 	if err := countWith(c, format.Name, &options, &step); err != nil {
