@@ -159,8 +159,9 @@ type Sessions struct {
 	ThinkOf  string         `json:"think_of"` // what Think was measured from
 	Gap      *stats.LawSpec `json:"gap_s"`    // start to start; null without a clock
 	ThinkFit *Fitted        `json:"think_fits,omitempty"`
-	Growth   *stats.LawSpec `json:"growth_tokens"` // input of a turn less input of the turn before; may be below 0
-	Outputs  stats.LawSpec  `json:"outputs"`       // output lengths of later turns
+	Growth   *stats.LawSpec `json:"growth_tokens"`                // input of a turn less input of the turn before; may be below 0
+	Answers  bool           `json:"growth_adds_answer,omitempty"` // the output of the turn before comes on top of Growth
+	Outputs  stats.LawSpec  `json:"outputs"`                      // output lengths of later turns
 }
 
 // Prefix is how prompts share their beginnings, in blocks.

@@ -1,0 +1,432 @@
+package synth
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"reprise/analysis/stats"
+	"reprise/synth/model"
+	"reprise/trace"
+)
+
+// A Generation makes a trace from a workload model.
+type Generation struct {
+	Duration time.Duration // of the result; 0 = until Requests, or as long as the model's profile
+	Requests int64         // of the result; 0 = until Duration
+	Rate     float64       // requests/s on average, instead of the model's; 0 = the model's
+	Seed     uint64
+	Warm     bool // sessions may have begun before the trace does, as in a window of traffic that goes on
+}
+
+// Purposes of the random streams of a generation.
+const (
+	genGaps uint64 = 0x100 + iota
+	genSession
+	genBlock
+	genRoot
+)
+
+// Run hands the rows to emit in order of arrival, in batches that are used
+// again. Its memory grows with the sessions that are open at one time, and not
+// with the trace. Equal models and seeds give equal rows; a longer trace begins
+// with the shorter one, but for the shift that makes the first arrival 0.
+func (g Generation) Run(ctx context.Context, w *model.Workload, emit func(*trace.Batch) error) (trace.Meta, error) {
+	if err := w.Check(); err != nil {
+		return trace.Meta{}, err
+	}
+	if err := g.check(w); err != nil {
+		return trace.Meta{}, err
+	}
+	m, err := g.maker(w)
+	if err != nil {
+		return trace.Meta{}, err
+	}
+	m.emit = emit
+	if err := m.run(ctx); err != nil {
+		return trace.Meta{}, err
+	}
+	meta := trace.Meta{Clock: trace.ClockTrace, Dialect: "generated", OriginNS: m.origin(), Counts: trace.Counts{Read: m.rows, Kept: m.rows}}
+	if m.rows == 0 {
+		return meta, trace.WithFix(errors.New("no request falls into the time asked for"), "give a longer --duration, or a higher --rate")
+	}
+	return meta, nil
+}
+
+// origin is the time of the first arrival, which became 0.
+func (m *maker) origin() trace.Optional[int64] {
+	if m.base == 0 {
+		return trace.Optional[int64]{}
+	}
+	return trace.Some(m.base)
+}
+
+func (g Generation) check(w *model.Workload) error {
+	switch {
+	case g.Duration < 0:
+		return fmt.Errorf("--duration %v: must be above 0", g.Duration)
+	case g.Requests < 0:
+		return fmt.Errorf("--requests %d: must be above 0", g.Requests)
+	case g.Rate < 0 || math.IsNaN(g.Rate) || math.IsInf(g.Rate, 0):
+		return fmt.Errorf("--rate %v: must be above 0", g.Rate)
+	}
+	for i := range w.Streams {
+		if w.Streams[i].Arrivals == nil {
+			return trace.WithFix(errors.New("the model has no arrivals: its trace had no clock"), "give it some with --arrivals, such as --arrivals poisson:4")
+		}
+	}
+	return nil
+}
+
+// A maker generates.
+type maker struct {
+	g       Generation
+	streams []*flow
+	due     turnHeap
+	rate    float64 // factor on the rates of the model
+	end     float64 // s
+	out     *trace.Batch
+	emit    func(*trace.Batch) error
+	rows    int64
+	base    int64 // first arrival, which becomes 0
+}
+
+// A flow is one stream of the model, ready to draw from.
+type flow struct {
+	*model.Stream
+	ordinal uint64
+	gaps    stats.Law // of mean 1
+	clock   profileClock
+	rand    randStream
+	rng     *rand.Rand // on rand
+	mass    float64    // operational time of the next session start
+	next    float64    // s
+	number  uint64     // of the next session
+	lengths lengthLaw
+	turns   stats.Law // nil = 1
+	think, gap, growth, outputs,
+	kept stats.Law
+	models []float64 // cumulated shares
+}
+
+func (g Generation) maker(w *model.Workload) (*maker, error) {
+	m := &maker{g: g, rate: 1, out: trace.NewBatch(), end: g.Duration.Seconds()}
+	var perSecond float64 // requests, as the model has them
+	var longest float64
+	for i := range w.Streams {
+		s, err := newFlow(&w.Streams[i], uint64(i))
+		if err != nil {
+			return nil, fmt.Errorf("stream %q: %w", w.Streams[i].Name, err)
+		}
+		m.streams = append(m.streams, s)
+		perSecond += s.Arrivals.RateHz * s.perSession()
+		longest = max(longest, s.clock.length())
+	}
+	if g.Rate != 0 {
+		m.rate = g.Rate / perSecond
+	}
+	if g.Duration == 0 && g.Requests == 0 {
+		m.end = longest
+	}
+	if m.end == 0 {
+		m.end = math.Inf(1)
+	}
+	for _, s := range m.streams {
+		s.begin(m)
+	}
+	return m, nil
+}
+
+func newFlow(of *model.Stream, ordinal uint64) (s *flow, err error) {
+	s = &flow{Stream: of, ordinal: ordinal, clock: newProfileClock(of.Arrivals.Profile)}
+	law := func(spec *stats.LawSpec) (l stats.Law) {
+		if spec == nil || err != nil {
+			return nil
+		}
+		l, err = spec.Law()
+		return l
+	}
+	if s.gaps = law(of.Arrivals.Gaps); s.gaps == nil {
+		s.gaps = stats.Exponential{Rate: 1}
+	}
+	if c := of.Sessions; c != nil {
+		s.turns, s.think, s.gap, s.growth, s.outputs = law(&c.Turns), law(c.Think), law(c.Gap), law(c.Growth), law(&c.Outputs)
+	}
+	if of.Prefix != nil {
+		s.kept = law(of.Prefix.Kept)
+	}
+	if err != nil {
+		return nil, err
+	}
+	sum := 0.0
+	for _, m := range of.Models {
+		sum += m.Share
+		s.models = append(s.models, sum)
+	}
+	s.lengths, err = newLengthLaw(&of.Lengths)
+	return s, err
+}
+
+// perSession is the mean number of requests of an arrival.
+func (s *flow) perSession() float64 {
+	if s.turns == nil {
+		return 1
+	}
+	mean, _ := s.turns.Mean()
+	return max(1, mean)
+}
+
+// begin finds the first session start; in a warm trace that lies as far before
+// it as sessions are long.
+func (s *flow) begin(m *maker) {
+	s.rand.reset(m.g.Seed, genGaps, s.ordinal)
+	s.rng = rand.New(&s.rand.source)
+	if m.g.Warm && s.turns != nil && s.gap != nil {
+		lead := s.turns.Quantile(0.99) * s.gap.Quantile(0.9)
+		s.mass = -s.clock.total() / s.clock.length() * min(lead, s.clock.length())
+	}
+	s.advance(m)
+}
+
+// advance draws the next session start.
+func (s *flow) advance(m *maker) {
+	s.mass += s.gaps.Rand(s.rng) / m.rate
+	s.next = s.clock.at(s.mass)
+}
+
+func (m *maker) run(ctx context.Context) error {
+	for n := 0; ; n++ {
+		if n%trace.BatchRows == 0 {
+			if err := ctx.Err(); err != nil {
+				return context.Cause(ctx)
+			}
+		}
+		t := m.pop()
+		if t == nil {
+			break
+		}
+		if t.at >= 0 {
+			if err := m.row(t); err != nil {
+				return err
+			}
+			if m.g.Requests > 0 && m.rows == m.g.Requests {
+				break
+			}
+		}
+		m.follow(t)
+	}
+	if m.out.Len() == 0 {
+		return nil
+	}
+	return m.emit(m.out)
+}
+
+// pop returns the next turn, a new session's or a later one; nil at the end.
+func (m *maker) pop() *turn {
+	var first *flow
+	for _, s := range m.streams {
+		if first == nil || s.next < first.next {
+			first = s
+		}
+	}
+	if len(m.due) > 0 && m.due[0].at <= first.next {
+		if m.due[0].at >= m.end {
+			return nil
+		}
+		return heap.Pop(&m.due).(*turn)
+	}
+	if first.next >= m.end {
+		return nil
+	}
+	t := first.session(m)
+	first.advance(m)
+	return t
+}
+
+// row appends the request of a turn.
+func (m *maker) row(t *turn) error {
+	s := t.flow
+	at := int64(t.at * 1e9)
+	if m.rows == 0 {
+		m.base = at
+	}
+	r := trace.Request{ID: m.rows, Operation: trace.OpChat, Arrival: trace.Some(time.Duration(at - m.base)), Streaming: trace.Some(true)}
+	if s.Stream.Client != "" {
+		r.ClientID = trace.Some(s.Stream.Client)
+	}
+	if t.model != "" {
+		r.Model = trace.Some(t.model)
+	}
+	if t.input >= 0 {
+		r.InputTokens = trace.Some(t.input)
+	}
+	if t.output >= 0 {
+		r.OutputTokens = trace.Some(t.output)
+	}
+	if s.turns != nil {
+		r.Session, r.Turn = trace.Some(t.name), trace.Some(t.number)
+		if t.before >= 0 {
+			r.After = []trace.Dependency{{ID: t.before, Kind: trace.AfterTurn}}
+			if t.delay >= 0 {
+				r.Delay = trace.Some(time.Duration(t.delay * 1e9))
+			}
+		}
+	}
+	if p := s.Prefix; p != nil && t.input >= 0 {
+		r.Blocks, r.BlockTokens, r.BlockTail = t.blocks, trace.Some(p.BlockTokens), trace.Some(p.Tail)
+		if r.Blocks == nil {
+			r.Blocks = []uint64{}
+		}
+	}
+	t.before = m.rows
+	m.rows++
+	m.out.Append(&r)
+	if m.out.Len() < trace.BatchRows {
+		return nil
+	}
+	err := m.emit(m.out)
+	m.out.Reset()
+	return err
+}
+
+// A turn is the next request of an open session.
+type turn struct {
+	flow   *flow
+	rand   randStream
+	name   string
+	model  string
+	key    uint64 // of the session
+	number int32
+	left   int32
+	at     float64 // s
+	delay  float64 // s since the end of the turn before; below 0 = not known
+	before int64   // id of the turn before; -1 = none that is in the trace
+	input  int64
+	output int64
+	blocks []uint64
+}
+
+// session begins the session whose start has come.
+func (s *flow) session(m *maker) *turn {
+	t := &turn{flow: s, at: s.next, key: s.number, before: -1, model: s.Stream.Model, left: 1}
+	s.number++
+	t.rand.reset(m.g.Seed, genSession, s.ordinal, t.key)
+	t.input, t.output = s.lengths.draw(&t.rand)
+	if len(s.models) > 0 {
+		u := t.rand.uniform() * s.models[len(s.models)-1]
+		for i, edge := range s.models {
+			if u < edge {
+				t.model = s.Models[i].Name
+				break
+			}
+		}
+	}
+	if s.turns != nil {
+		t.left = int32(max(1, math.Round(s.turns.Quantile(t.rand.uniform()))))
+		t.name = strconv.FormatUint(s.ordinal, 10) + "-" + strconv.FormatUint(t.key, 10)
+	}
+	t.fill(m, 0)
+	return t
+}
+
+// follow draws the next turn of a session, if there is one.
+func (m *maker) follow(t *turn) {
+	if t.left--; t.left == 0 {
+		return
+	}
+	s := t.flow
+	t.number++
+	t.delay = -1
+	if s.think != nil {
+		t.delay = max(0, s.think.Quantile(t.rand.uniform()))
+	}
+	gap := max(0, t.delay)
+	if s.gap != nil {
+		gap = max(gap, s.gap.Quantile(t.rand.uniform()))
+	}
+	t.at += gap
+	kept := len(t.blocks)
+	if s.kept != nil {
+		kept = int(math.Round(s.kept.Quantile(t.rand.uniform()) * float64(kept)))
+	}
+	switch {
+	case t.input < 0:
+	case s.growth != nil:
+		if s.Sessions.Answers {
+			t.input += max(0, t.output)
+		}
+		t.input = max(1, t.input+int64(math.Round(s.growth.Quantile(t.rand.uniform()))))
+	default:
+		t.input, _ = s.lengths.draw(&t.rand)
+	}
+	t.output = max(0, int64(math.Round(s.outputs.Quantile(t.rand.uniform()))))
+	t.fill(m, kept)
+	heap.Push(&m.due, t)
+}
+
+// fill gives the prompt its block ids: of what is kept those of the turn before,
+// then, in a first turn, those of a root that many sessions share, then ids of
+// its own.
+func (t *turn) fill(m *maker, kept int) {
+	p := t.flow.Prefix
+	if p == nil || t.input < 0 {
+		return
+	}
+	n := int(t.input / int64(p.BlockTokens))
+	if p.Tail != trace.TailDropped && t.input%int64(p.BlockTokens) != 0 {
+		n++
+	}
+	ids := make([]uint64, 0, n)
+	ids = append(ids, t.blocks[:min(kept, n)]...)
+	if t.number == 0 {
+		ids = t.root(m, ids, n)
+	}
+	for len(ids) < n {
+		ids = append(ids, stats.Hash(m.g.Seed, genBlock, t.flow.ordinal, t.key, uint64(t.number), uint64(len(ids)))>>1)
+	}
+	t.blocks = ids
+}
+
+// root appends the blocks of a shared beginning, which the session's number
+// chooses.
+func (t *turn) root(m *maker, ids []uint64, n int) []uint64 {
+	u := t.rand.uniform()
+	for i, r := range t.flow.Prefix.Roots {
+		if u -= r.Share; u >= 0 {
+			continue
+		}
+		for k := range min(n, int(r.Blocks)) {
+			ids = append(ids, stats.Hash(m.g.Seed, genRoot, t.flow.ordinal, uint64(i), uint64(k))>>1)
+		}
+		break
+	}
+	return ids
+}
+
+// turnHeap orders by time, then by stream and session.
+type turnHeap []*turn
+
+func (h turnHeap) Len() int { return len(h) }
+func (h turnHeap) Less(i, j int) bool {
+	if h[i].at != h[j].at {
+		return h[i].at < h[j].at
+	}
+	if h[i].flow.ordinal != h[j].flow.ordinal {
+		return h[i].flow.ordinal < h[j].flow.ordinal
+	}
+	return h[i].key < h[j].key
+}
+func (h turnHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *turnHeap) Push(x any)   { *h = append(*h, x.(*turn)) }
+func (h *turnHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return last
+}
