@@ -1,12 +1,7 @@
 package replay
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"reprise/trace"
@@ -109,15 +104,6 @@ func identify(path string) (trace.Input, []trace.Step, error) {
 	}
 	history := r.Meta().History
 	r.Close()
-	f, err := os.Open(path)
-	if err != nil {
-		return trace.Input{}, nil, err
-	}
-	defer f.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, f)
-	if err != nil {
-		return trace.Input{}, nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return trace.Input{Name: filepath.Base(path), SHA256: hex.EncodeToString(h.Sum(nil)), Bytes: n}, history, nil
+	in, err := trace.Identify(path)
+	return in, history, err
 }

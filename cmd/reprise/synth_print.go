@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"reprise/analysis"
+	"reprise/synth"
+	"reprise/synth/model"
+	"reprise/trace"
+)
+
+// printDesign says what a scaling did.
+func printDesign(c *cli.Command, d *model.Design) error {
+	if c.Bool("json") && c.String("output") != "-" {
+		return writeJSON(c.Root().Writer, d)
+	}
+	return table(account(c), func(y func(string, string) bool) {
+		_ = y("scaled", scaledText(d)) &&
+			y("copies", copiesText(d)) &&
+			y("lengths", lengthsText(d)) &&
+			y("hit rate", hitRateText(d)) &&
+			y("noted", strings.Join(designNotes(d), "; ")) &&
+			y("wrote", c.String("output"))
+	})
+}
+
+func scaledText(d *model.Design) string {
+	text := fmt.Sprintf("%s requests from %s: x%.4g by whole %ss", analysis.Grouped(d.Rows), analysis.Grouped(d.SourceRows), d.Factor, d.Unit)
+	if d.Speed != 1 {
+		text += fmt.Sprintf("; time compressed x%g (not more users)", d.Speed)
+	}
+	if d.Extend != 0 {
+		text += fmt.Sprintf("; extended to %v", d.Extend)
+	}
+	return text
+}
+
+func copiesText(d *model.Design) string {
+	if d.Factor <= 1 && d.Extend == 0 {
+		return ""
+	}
+	move := map[string]string{
+		"none": "copies stay in place", "session": "session starts move by up to %v", "client": "the sessions of a client move together by up to %v",
+		"copy": "each copy moves as a whole by up to %v", "rate": "copies fill the gaps between the sessions of a client",
+	}[d.Shift]
+	if strings.Contains(move, "%v") {
+		move = fmt.Sprintf(move, time.Duration(d.JitterNS))
+	}
+	return fmt.Sprintf("%s: %s", move, d.ShiftWhy)
+}
+
+func lengthsText(d *model.Design) string {
+	var parts []string
+	if d.InputScale != 0 {
+		parts = append(parts, fmt.Sprintf("input x%.4g", d.InputScale))
+	}
+	if d.OutputScale != 0 {
+		parts = append(parts, fmt.Sprintf("output x%.4g", d.OutputScale))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, ", ") + " as reached: tokens and blocks are whole"
+}
+
+func hitRateText(d *model.Design) string {
+	h := d.HitRate
+	if h == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.1f %% of the prompt tokens asked for, %.1f %% reached (between %.1f %% and %.1f %% can be)", 100*h.Target, 100*h.Reached, 100*h.Least, 100*h.Most)
+}
+
+func designNotes(d *model.Design) []string {
+	var notes []string
+	add := func(n int64, format string) {
+		if n > 0 {
+			notes = append(notes, fmt.Sprintf(format, analysis.Grouped(n)))
+		}
+	}
+	add(d.SharedRoots, "%s blocks that many sessions begin with stay shared by all copies")
+	add(d.Wrapped, "%s requests crossed an end of the trace and came in at the other, as sessions of their own")
+	add(d.CutAfter, "%s dependencies cut there")
+	add(d.CutAtEnd, "%s requests cut at the end")
+	add(d.Dropped, "%s requests dropped for their length")
+	if d.Copies > 1 || d.Fraction > 0 && d.Copies > 0 {
+		add(d.Literal, "the literal text of %s requests repeats in their copies: a prefix cache will find it")
+	}
+	return notes
+}
+
+// printGenerated says what was generated.
+func printGenerated(c *cli.Command, meta trace.Meta, w *model.Workload) error {
+	if c.Bool("json") && c.String("output") != "-" {
+		return writeJSON(c.Root().Writer, struct {
+			Requests int64  `json:"requests"`
+			Streams  int    `json:"streams"`
+			Out      string `json:"out"`
+		}{meta.Counts.Read, len(w.Streams), c.String("output")})
+	}
+	streams := "1 stream"
+	if n := len(w.Streams); n > 1 {
+		streams = fmt.Sprintf("%d streams", n)
+	}
+	return table(account(c), func(y func(string, string) bool) {
+		_ = y("generated", fmt.Sprintf("%s requests of %s", analysis.Grouped(meta.Counts.Read), streams)) &&
+			y("wrote", c.String("output"))
+	})
+}
+
+// printPlaced says where sessions were put.
+func printPlaced(c *cli.Command, meta trace.Meta, p synth.Placed, note string) error {
+	if c.Bool("json") && c.String("output") != "-" {
+		return writeJSON(c.Root().Writer, p)
+	}
+	unplaced := ""
+	if p.Unplaced > 0 {
+		unplaced = fmt.Sprintf("%s later turns have no arrival: replay them with --pace causal or think, or give --think", analysis.Grouped(p.Unplaced))
+	}
+	return table(account(c), func(y func(string, string) bool) {
+		_ = y("placed", fmt.Sprintf("%s sessions of %s requests", analysis.Grouped(p.Sessions), analysis.Grouped(meta.Counts.Kept))) &&
+			y("noted", strings.Join(slices.DeleteFunc([]string{note, unplaced}, func(s string) bool { return s == "" }), "; ")) &&
+			y("wrote", c.String("output"))
+	})
+}
