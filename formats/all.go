@@ -9,6 +9,7 @@ import (
 	"reprise/formats/litellm"
 	"reprise/formats/lmcache"
 	"reprise/formats/mooncake"
+	"reprise/formats/otel"
 	"reprise/formats/ragpulse"
 	"reprise/formats/rows"
 	"reprise/formats/sagemaker"
@@ -128,6 +129,14 @@ var All = []Format{
 		NewImporter: func(o Options) (Importer, error) {
 			zone, err := rows.ParseZone(o.Zone)
 			return &litellm.Importer{Zone: zone, KeepPrivate: o.KeepPrivate}, err
+		},
+	},
+	{
+		Name: "otel", Doc: "OpenTelemetry GenAI spans: OTLP JSON or flat JSON",
+		Detect: otel.Detect,
+		NewImporter: func(o Options) (Importer, error) {
+			zone, err := rows.ParseZone(o.Zone)
+			return &otel.Importer{SessionColumn: o.SessionColumn, Zone: zone}, err
 		},
 	},
 }

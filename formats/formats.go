@@ -39,7 +39,7 @@ type Format struct {
 type Options struct {
 	BlockTokens   int           // tokens per prefix block; 0 = found from the file (mooncake), or 64 where a session does not say (weka)
 	NestedTime    string        // "", "relative" or "absolute": basis of sub-agent times (weka)
-	SessionColumn string        // "" = by rule (baseten)
+	SessionColumn string        // "" = by rule (baseten, otel)
 	KeepPairs     bool          // do not merge duplicate n/s pairs (weka)
 	GapCap        time.Duration // idle time within a session is cut to this; 0 = never (weka)
 	TimeUnit      string        // "", "s", "ms", "us", "ns": of source times, where the format has one by default (mooncake)

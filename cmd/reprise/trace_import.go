@@ -46,7 +46,7 @@ Example:
 			&cli.StringFlag{Name: "nested-time", Usage: "relative or absolute: basis of sub-agent times (weka; default: decided per file)"},
 			&cli.BoolFlag{Name: "keep-pairs", Usage: "keep duplicate n/s rows apart (weka; default: merged and counted)"},
 			&cli.DurationFlag{Name: "gap-cap", Usage: "longest gap within a session, the rest is cut out and counted (weka; default: none)"},
-			&cli.StringFlag{Name: "session-column", Usage: "column that names the session (baseten; default: by rule)"},
+			&cli.StringFlag{Name: "session-column", Usage: "column or attribute that names the session (baseten; otel, also trace or none; default: by rule)"},
 			&cli.StringFlag{Name: "zone", Usage: "offset such as +08:00 of calendar times that name no zone (default UTC)"},
 			&cli.BoolFlag{Name: "keep-private", Usage: "keep users, keys, addresses and metadata, which are left out by default (litellm)"},
 			&cli.BoolFlag{Name: "single-turn", Usage: "only the first turn of each conversation (sharegpt)"},
