@@ -57,7 +57,7 @@ func distOf(t *stats.Tally, per float64) *Dist {
 	s := t.Series()
 	least, most, _ := s.Range()
 	mean, _ := s.Mean()
-	d := &Dist{N: s.N(), Zeros: s.Zeros(), Sum: float64(s.Sum()) / per, Mean: mean / per, Min: float64(least) / per, Max: float64(most) / per}
+	d := &Dist{N: s.N(), Zeros: s.Zeros(), Sum: s.Sum() / per, Mean: mean / per, Min: float64(least) / per, Max: float64(most) / per}
 	if v, ok := s.SD(); ok {
 		d.SD = finite(v / per)
 	}

@@ -148,7 +148,7 @@ func (c *WindowCounts) PoissonLogLik() (float64, bool) {
 		return 0, false
 	}
 	var t total
-	t.add(float64(c.sum) * math.Log(mean))
+	t.add(c.Sum() * math.Log(mean))
 	t.add(-float64(c.n) * mean)
 	for i, v := range c.sample.values {
 		lg, _ := math.Lgamma(v + 1)

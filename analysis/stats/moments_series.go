@@ -8,12 +8,11 @@ import (
 
 // A Series sums up integers in their order: gaps in ticks, counts per window.
 // Its sums are exact integers of 128 bits, so the variance and the lag-1
-// autocorrelation of ten million gaps are no difference of rounded numbers. The
-// sum of the values must fit into 63 bits, and n times the largest square into
-// 127. The zero value has seen none.
+// autocorrelation of ten million gaps are no difference of rounded numbers. n
+// times the largest square must fit into 127 bits. The zero value has seen none.
 type Series struct {
 	n           int64
-	sum         int64
+	sum         int128
 	zeros       int64
 	least, most int64
 	squares     int128
@@ -29,7 +28,7 @@ func (s *Series) Add(v int64) {
 	s.products.addProduct(s.last, v) // last is 0 before the first
 	s.squares.addProduct(v, v)
 	s.least, s.most = min(s.least, v), max(s.most, v)
-	s.sum += v
+	s.sum.addProduct(v, 1)
 	s.last = v
 	if v == 0 {
 		s.zeros++
@@ -50,7 +49,7 @@ func (s *Series) AddN(v, n int64) {
 	square.addProduct(v, v)
 	s.squares.addTimes(square, uint64(n))
 	s.products.addTimes(square, uint64(n))
-	s.sum += v * n
+	s.sum.addProduct(v, n)
 	s.n += n
 	if v == 0 {
 		s.zeros += n
@@ -59,7 +58,7 @@ func (s *Series) AddN(v, n int64) {
 
 // N returns how many numbers were counted, Sum their sum, Zeros how many were 0.
 func (s *Series) N() int64     { return s.n }
-func (s *Series) Sum() int64   { return s.sum }
+func (s *Series) Sum() float64 { return ratio(s.sum.big(), big.NewInt(1)) }
 func (s *Series) Zeros() int64 { return s.zeros }
 
 // Range returns the smallest and the largest number; false without numbers.
@@ -70,14 +69,14 @@ func (s *Series) Mean() (float64, bool) {
 	if s.n == 0 {
 		return 0, false
 	}
-	return ratio(big.NewInt(s.sum), big.NewInt(s.n)), true
+	return ratio(s.sum.big(), big.NewInt(s.n)), true
 }
 
 // centred returns n² times the sum of squared deviations from the mean, over n.
 func (s *Series) centred() *big.Int {
 	top := s.squares.big()
 	top.Mul(top, big.NewInt(s.n))
-	sum := big.NewInt(s.sum)
+	sum := s.sum.big()
 	return top.Sub(top, sum.Mul(sum, sum))
 }
 
@@ -116,7 +115,7 @@ func (s *Series) Lag1() (float64, bool) {
 	}
 	// n² (P - m (2S - first - last) + (n-1) m²) over n² (Q - n m²), m = S/n, both
 	// over n: n P - S (2S - first - last) + (n-1) S²/n, so both times n.
-	n, sum := big.NewInt(s.n), big.NewInt(s.sum)
+	n, sum := big.NewInt(s.n), s.sum.big()
 	top := s.products.big()
 	top.Mul(top, n)
 	ends := new(big.Int).Lsh(sum, 1)

@@ -93,7 +93,7 @@ func (c *WindowCounts) negBinomialLogLik(r, mean float64) float64 {
 		t.add(float64(c.sample.counts[i]) * (a - b - base))
 	}
 	t.add(-float64(c.n) * r * math.Log1p(mean/r))
-	t.add(-float64(c.sum) * math.Log1p(r/mean))
+	t.add(-c.Sum() * math.Log1p(r/mean))
 	return t.value()
 }
 

@@ -181,6 +181,15 @@ func TestMomentsOfFew(t *testing.T) {
 	if once != often {
 		t.Errorf("AddN: %+v, want %+v", often, once)
 	}
+	var large Series // the sum is beyond 63 bits
+	large.AddN(1<<40, 1<<30)
+	large.AddN(1<<40+2, 1<<30)
+	if mean, _ := large.Mean(); mean != 1<<40+1 || large.Sum() != (1<<40+1)*(1<<31) {
+		t.Errorf("mean %v, sum %v", mean, large.Sum())
+	}
+	if sd, _ := large.SD(); math.Abs(sd-1) > 1e-9 {
+		t.Errorf("sd %v", sd)
+	}
 	var signed Series
 	for _, v := range []int64{-3, 3, -3, 3} {
 		signed.Add(v)
