@@ -10,8 +10,14 @@ import (
 func (r *Reuse) Rate() float64 { return math.Ldexp(1, -int(r.halved)) }
 
 // Hits returns what a cache without limit serves. Below Rate 1 hits are any
-// block seen before, which for chained ids is the leading run.
-func (r *Reuse) Hits() Hits { return r.hits }
+// block seen before, which for chained ids is the leading run, adjusted as the
+// LRU curve is, so that it ends here.
+func (r *Reuse) Hits() Hits {
+	h := r.hits
+	a := r.adjustment()
+	h.HitBlocks, h.HitTokens = clamp(h.HitBlocks+a.blocks, h.Blocks), clamp(h.HitTokens+a.tokens, h.Tokens)
+	return h
+}
 
 // Requests returns how many were observed, how many of them hit a cache without
 // limit, and how many found all their blocks. Below Rate 1 the last two are not

@@ -303,6 +303,9 @@ func TestSample(t *testing.T) {
 		for i, p := range sample.LRU(capacities...) {
 			near(fmt.Sprint("LRU ", capacities[i]), p.HitBlocks, exact.LRU(capacities[i])[0].HitBlocks)
 		}
+		if end := sample.LRU(1 << 40)[0]; end.HitBlocks != sample.Hits().HitBlocks {
+			t.Errorf("the LRU curve ends at %d, a cache without limit hits %d", end.HitBlocks, sample.Hits().HitBlocks)
+		}
 		all, _ := sample.Distinct()
 		want, _ := exact.Distinct()
 		if math.Abs(float64(all)/float64(want)-1) > 0.1 {

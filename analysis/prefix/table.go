@@ -86,7 +86,9 @@ func (t *table[T]) keep(kept func(*record[T]) bool, moved func(from, to uint32))
 		}
 	}
 	t.n = int(n)
-	t.pages = t.pages[:(t.n+pageLen-1)>>pageBits]
+	pages := (t.n + pageLen - 1) >> pageBits
+	clear(t.pages[pages:]) // lets go of them
+	t.pages = t.pages[:pages]
 	size := firstSize
 	for t.n*5 >= size*4 {
 		size *= 2
