@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"runtime/debug"
 
 	"github.com/urfave/cli/v3"
 
@@ -41,6 +42,9 @@ Example:
 }
 
 func runAnalyze(ctx context.Context, c *cli.Command, r *trace.Reader, _ string) error {
+	// What it keeps is large and holds no pointers: collecting it often is cheap,
+	// and letting the heap double is not.
+	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	t, err := analysis.AnalyzeTraffic(ctx, r, analysis.TrafficOptions{By: c.String("by")})
 	if err != nil {
 		return err
