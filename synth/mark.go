@@ -125,16 +125,14 @@ func (p *plan) reaches(id int64, r *picked, l link) bool {
 }
 
 // edges remembers when the rows near the ends of the source arrive: only they
-// can wrap.
+// can wrap. For GrowRate, where a copy moves by as much as a gap between two
+// sessions, that is all rows.
 type edges struct {
-	width, period int64
-	ids           map[int64]int64
+	width int64
+	ids   map[int64]int64
 }
 
 func (e *edges) see(id, at int64) {
-	if at > e.width && at < e.period-2*e.width {
-		return
-	}
 	if e.ids == nil {
 		e.ids = map[int64]int64{}
 	}

@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -92,9 +93,11 @@ func (s *Scaling) plan(ctx context.Context, open Open, v *survey) (*plan, error)
 	p.design.SharedRoots, p.design.RootsBounded = int64(len(shared)), v.roots.bounded
 	p.rename = newRenamer(shared, v.maxBlock, 2*p.most*p.passes+1)
 	p.lengths = newLengths(s, &p.design)
-	p.edge = edges{width: p.jitter, period: p.period}
-	if p.s.Grow == GrowRate {
-		p.edge.width = p.period // a shift may be as long as the gap between two sessions
+	p.edge = v.edge
+	for _, h := range v.tail.batches {
+		for i := range h.rows {
+			p.edge.see(h.b.ID.Values[i], h.rows[i].at)
+		}
 	}
 	return p, p.solveHitRate(ctx, open)
 }
@@ -146,6 +149,9 @@ func (p *plan) make(ctx context.Context, open Open, emit func(*trace.Batch) erro
 	if p.v.meta.Clock != trace.ClockTrace {
 		return p.copyAfterCopy(ctx, open, emit)
 	}
+	if p.gaps == nil && p.fits() {
+		return p.window(ctx, open, emit)
+	}
 	sorter := &trace.Sorter{Memory: p.s.Memory}
 	defer sorter.Close()
 	out := trace.NewBatch()
@@ -169,17 +175,33 @@ func (p *plan) make(ctx context.Context, open Open, emit func(*trace.Batch) erro
 	return sorter.Sorted(func(b *trace.Batch) error { return p.emit(b, emit) })
 }
 
+// rowBytes is about what a row takes in memory, without its blocks and text.
+const rowBytes = 450
+
+// fits tells whether the rows within two jitters fit into memory.
+func (p *plan) fits() bool {
+	per := rowBytes + p.v.bytes/max(1, p.v.rows)
+	return 3*p.v.tail.rows*per < cmp.Or(p.s.Memory, trace.DefaultMemory)
+}
+
+func (p *plan) isDropped(b *trace.Batch, r *picked) bool {
+	if len(p.v.dropped) == 0 {
+		return false
+	}
+	_, dropped := p.v.dropped[b.ID.Values[r.row]]
+	return dropped
+}
+
 // copies adds all copies of a row in one pass.
 func (p *plan) copies(b *trace.Batch, r *picked, pass int, out *trace.Batch, sorter *trace.Sorter) error {
-	i := int(r.row)
-	if _, dropped := p.v.dropped[b.ID.Values[i]]; dropped {
+	if p.isDropped(b, r) {
 		return nil
 	}
 	if p.gaps != nil {
 		p.gaps.note(p, r)
+		p.edge.see(b.ID.Values[r.row], r.at)
 	}
-	p.edge.see(b.ID.Values[i], r.at)
-	factor := p.factor(b, i)
+	factor := p.factor(b, int(r.row))
 	for copy := range int(math.Ceil(factor)) {
 		if !p.keeps(factor, copy, b, r) {
 			continue
@@ -275,7 +297,7 @@ func (p *plan) copyAfterCopy(ctx context.Context, open Open, emit func(*trace.Ba
 			for i := range rows {
 				r := &rows[i]
 				factor := p.factor(b, int(r.row))
-				if _, dropped := p.v.dropped[b.ID.Values[r.row]]; dropped || !p.keeps(factor, copy, b, r) {
+				if p.isDropped(b, r) || !p.keeps(factor, copy, b, r) {
 					continue
 				}
 				p.add(out, b, r, link{copy, false, factor})

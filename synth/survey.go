@@ -34,6 +34,9 @@ type survey struct {
 	perMinute *stats.Counter
 	head      []int64                 // counts per second of the first shortSpan
 	starts    map[uint64]clientStarts // by client, for GrowRate
+	tail      tail
+	edge      edges
+	bytes     int64 // of blocks and text
 }
 
 // clientStarts are session starts of one client.
@@ -45,6 +48,8 @@ const shortSpan = 20 * time.Minute
 // look surveys the selection.
 func (s *Scaling) look(ctx context.Context, open Open) (*survey, error) {
 	v := &survey{models: map[string]int64{}, dropped: map[int64]struct{}{}, perSecond: stats.NewCounter(int64(time.Second)), perMinute: stats.NewCounter(int64(DefaultJitter))}
+	v.tail.width = int64(s.Jitter.Or(DefaultJitter))
+	v.edge.width = v.tail.width
 	if s.Grow == GrowRate {
 		v.starts = map[uint64]clientStarts{}
 	}
@@ -63,6 +68,9 @@ func (s *Scaling) look(ctx context.Context, open Open) (*survey, error) {
 			if err := v.row(s, b, p); err != nil {
 				return err
 			}
+		}
+		if v.meta.Clock == trace.ClockTrace && s.Grow != GrowRate {
+			v.tail.keep(b, rows)
 		}
 		return nil
 	})
@@ -104,6 +112,10 @@ func (v *survey) row(s *Scaling, b *trace.Batch, p picked) error {
 	v.rows++
 	v.picked.add(id)
 	v.maxID = max(v.maxID, id)
+	v.bytes += b.HeapBytes(i)
+	if v.starts == nil && p.at <= v.edge.width {
+		v.edge.see(id, p.at)
+	}
 	if hasInput {
 		v.input += input
 	}

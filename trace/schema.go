@@ -171,6 +171,15 @@ func (b *Batch) AppendRow(src *Batch, row int) {
 	}
 }
 
+// HeapBytes returns about how many bytes the blocks and the text of a row take.
+func (b *Batch) HeapBytes(i int) int64 {
+	n := int64(b.BlockIDs.RowBytes(i))
+	for _, c := range [...]*column.Flat[string]{&b.Prompt, &b.Messages, &b.Tools, &b.Body, &b.OutputText, &b.OutputMessage} {
+		n += int64(len(c.Values[i]))
+	}
+	return n
+}
+
 // Append adds a request as a row.
 func (b *Batch) Append(r *Request) {
 	b.ID.Append(r.ID)
