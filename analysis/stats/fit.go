@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -91,6 +92,31 @@ func (f Fit) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
+// UnmarshalJSON reads what MarshalJSON writes. A field that a fit has not is an
+// error.
+func (f *Fit) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	var in fitJSON
+	if err := d.Decode(&in); err != nil {
+		return fmt.Errorf("fit: %w", err)
+	}
+	law, err := in.Law.Law()
+	if err != nil {
+		return fmt.Errorf("fit: %w", err)
+	}
+	*f = Fit{
+		Law: law, N: in.N, Free: in.Free, Likelihood: in.Likelihood, LogLik: in.LogLik,
+		AIC: in.AIC, BIC: in.BIC, DeltaBIC: in.DeltaBIC, StdErr: in.StdErr, KS: in.KS, AD: in.AD,
+		ADClipped: in.ADClipped, W1OverMean: in.W1OverMean, QuantileRatios: in.QuantileRatios,
+		Identified: in.Identified, Reason: in.Reason, Grade: in.Grade, Tick: in.Tick,
+	}
+	if in.LogLikDensity != nil {
+		f.LogLikDensity = *in.LogLikDensity
+	}
+	return nil
+}
+
 type fitJSON struct {
 	Law            LawSpec         `json:"law"`
 	N              int64           `json:"n"`
@@ -139,6 +165,22 @@ func fitEach(families []Family, fit func(Family) (Fit, error)) (Fits, error) {
 	}
 	return fits, nil
 }
+
+// With returns f and more fits to the same values, with DeltaBIC over all of them.
+func (f Fits) With(more ...Fit) Fits {
+	all := append(append(Fits(nil), f...), more...)
+	best := math.Inf(1)
+	for _, fit := range all {
+		best = min(best, fit.BIC)
+	}
+	for i := range all {
+		all[i].DeltaBIC = all[i].BIC - best
+	}
+	return all
+}
+
+// GradeOf returns the grade of a KS distance.
+func GradeOf(ks float64) Grade { return gradeOf(ks) }
 
 // Best returns the fit of lowest BIC among those whose parameters are identified,
 // and false if there is none.
