@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"reprise/formats/aiperf"
 	"reprise/formats/azure"
 	"reprise/formats/bailian"
 	"reprise/formats/baseten"
@@ -18,6 +19,7 @@ import (
 	"reprise/formats/splitwise"
 	"reprise/formats/tracelab"
 	"reprise/formats/vidur"
+	"reprise/formats/vllm"
 	"reprise/formats/weka"
 )
 
@@ -138,6 +140,16 @@ var All = []Format{
 			zone, err := rows.ParseZone(o.Zone)
 			return &otel.Importer{SessionColumn: o.SessionColumn, Zone: zone}, err
 		},
+	},
+	{
+		Name: "aiperf", Doc: "AIPerf outputs: inputs.json, profile_export.jsonl",
+		Detect:      aiperf.Detect,
+		NewImporter: func(o Options) (Importer, error) { return &aiperf.Importer{}, nil },
+	},
+	{
+		Name: "vllm", Doc: "vLLM (and SGLang) benchmark results with details: JSON",
+		Detect:      vllm.Detect,
+		NewImporter: func(o Options) (Importer, error) { return &vllm.Importer{}, nil },
 	},
 }
 
