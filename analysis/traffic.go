@@ -24,6 +24,8 @@ type Traffic struct {
 	By     string         `json:"by,omitempty"` // what Groups are by
 	Groups []TrafficGroup `json:"groups,omitempty"`
 	Pooled int64          `json:"pooled_groups,omitempty"` // beyond MaxGroups, in the group "others"
+
+	raw *trafficAnalysis // what it was made of, for comparisons
 }
 
 // A Flow is a stream of requests: when they come, and how long they are.
@@ -55,16 +57,10 @@ type TrafficOptions struct {
 // and, up to MaxBlocks, of distinct blocks. Rows that are out of order are an
 // error.
 func AnalyzeTraffic(ctx context.Context, r *trace.Reader, o TrafficOptions) (*Traffic, error) {
-	if o.By == ByHour && r.Meta().Clock != trace.ClockTrace {
-		return nil, trace.WithFix(fmt.Errorf("no hours: %s", clockless(r.Meta().Clock)), "group by model or client")
+	c, err := NewTrafficCollector(r.Meta(), r.NumRows(), o)
+	if err != nil {
+		return nil, err
 	}
-	a := &trafficAnalysis{
-		meta: r.Meta(), by: o.By,
-		flow:     newFlow(r.Meta().Clock, r.NumRows()),
-		sessions: newSessionStates(), inferred: newSessionStates(),
-		groups: map[string]*trafficGroup{},
-	}
-	a.reuse.MaxBlocks = o.MaxBlocks
 	b := trace.NewBatch()
 	for {
 		if err := ctx.Err(); err != nil {
@@ -72,17 +68,52 @@ func AnalyzeTraffic(ctx context.Context, r *trace.Reader, o TrafficOptions) (*Tr
 		}
 		err := r.Read(b, trace.BatchRows)
 		if err == io.EOF {
-			return a.result(), nil
+			return c.Traffic(), nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		for i := range b.Len() {
-			if err := a.row(b, i); err != nil {
-				return nil, err
-			}
+		if err := c.Add(b); err != nil {
+			return nil, err
 		}
 	}
+}
+
+// A TrafficCollector gathers Traffic from rows that are at hand anyway, such as
+// those that are being written. Memory is that of AnalyzeTraffic.
+type TrafficCollector struct{ a *trafficAnalysis }
+
+// NewTrafficCollector starts with the metadata of the trace, of which the clock
+// counts; rows is how many come, 0 where that is not known.
+func NewTrafficCollector(meta trace.Meta, rows int64, o TrafficOptions) (*TrafficCollector, error) {
+	if o.By == ByHour && meta.Clock != trace.ClockTrace {
+		return nil, trace.WithFix(fmt.Errorf("no hours: %s", clockless(meta.Clock)), "group by model or client")
+	}
+	a := &trafficAnalysis{
+		meta: meta, by: o.By,
+		flow:     newFlow(meta.Clock, rows),
+		sessions: newSessionStates(), inferred: newSessionStates(),
+		groups: map[string]*trafficGroup{},
+	}
+	a.reuse.MaxBlocks = o.MaxBlocks
+	return &TrafficCollector{a}, nil
+}
+
+// Add takes the rows of b, which come in the order of the trace.
+func (c *TrafficCollector) Add(b *trace.Batch) error {
+	for i := range b.Len() {
+		if err := c.a.row(b, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Traffic returns what the rows so far look like.
+func (c *TrafficCollector) Traffic() *Traffic {
+	t := c.a.result()
+	t.raw = c.a
+	return t
 }
 
 type trafficAnalysis struct {

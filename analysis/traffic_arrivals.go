@@ -79,6 +79,7 @@ type arrivals struct {
 	times    int64
 	counters []*stats.Counter
 	rate     rateBins
+	blocks   countBlocks
 }
 
 func (a *arrivals) add(row flowRow) {
@@ -112,6 +113,7 @@ func (a *arrivals) add(row flowRow) {
 		c.Add(row.at)
 	}
 	a.rate.add(row.at - a.first)
+	a.blocks.add(row.at - a.first)
 }
 
 func (a *arrivals) result() Arrivals {

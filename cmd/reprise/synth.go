@@ -10,9 +10,11 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"reprise/analysis"
 	"reprise/synth"
 	"reprise/synth/model"
 	"reprise/trace"
+	"reprise/trace/results"
 )
 
 func synthCommand() *cli.Command {
@@ -83,6 +85,8 @@ func otherSynthFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.Uint64Flag{Name: "seed", Usage: "seed of all that is drawn (default: 0)"},
 		&cli.StringFlag{Name: "memory", Value: "512MB", Usage: "bytes that sorting may hold before it goes to disk"},
+		&cli.BoolFlag{Name: "fidelity", Value: true, Usage: "hold a scaled trace against its source, property by property, in OUT.fidelity.json; --fidelity=false leaves it out"},
+		&cli.BoolFlag{Name: "strict", Usage: "exit with code 4 if a property is lost (the output is written)"},
 		&cli.BoolFlag{Name: "json", Usage: "print what was done as one JSON object"},
 	}
 }
@@ -147,7 +151,7 @@ func readModel(path string) (*model.Workload, error) {
 }
 
 func synthScaled(ctx context.Context, c *cli.Command, step trace.Step, memory int64) error {
-	if err := only(c, "a trace that is scaled", "scale", "rate", "jitter", "grow", "thin", "speed", "from", "to", "extend", "mix", "input-scale", "output-scale", "max-input-tokens", "target-hit-rate"); err != nil {
+	if err := only(c, "a trace that is scaled", "scale", "rate", "jitter", "grow", "thin", "speed", "from", "to", "extend", "mix", "input-scale", "output-scale", "max-input-tokens", "target-hit-rate", "fidelity", "strict"); err != nil {
 		return err
 	}
 	s, err := scaling(c, memory)
@@ -155,14 +159,86 @@ func synthScaled(ctx context.Context, c *cli.Command, step trace.Step, memory in
 		return err
 	}
 	var design *model.Design
+	var fidelity *analysis.Fidelity
 	_, err = rewrite(c, step, func(open synth.Open, emit func(*trace.Batch) error) (meta trace.Meta, err error) {
-		meta, design, err = s.Run(ctx, open, emit)
-		return meta, err
+		if !c.Bool("fidelity") {
+			meta, design, err = s.Run(ctx, open, emit)
+			return meta, err
+		}
+		var made *analysis.TrafficCollector
+		meta, design, made, err = scaleAndCollect(ctx, s, open, emit)
+		if err != nil {
+			return meta, err
+		}
+		source, err := reference(ctx, s, open)
+		if err != nil {
+			return meta, err
+		}
+		fidelity = analysis.CompareFidelity(source, made.Traffic(), design)
+		return meta, nil
 	})
 	if err != nil {
 		return err
 	}
-	return printDesign(c, design)
+	if err := printDesign(c, design, fidelity); err != nil {
+		return err
+	}
+	return concludeFidelity(c, fidelity)
+}
+
+// scaleAndCollect scales, and describes what is written on its way.
+func scaleAndCollect(ctx context.Context, s *synth.Scaling, open synth.Open, emit func(*trace.Batch) error) (trace.Meta, *model.Design, *analysis.TrafficCollector, error) {
+	made, err := collectorFor(open)
+	if err != nil {
+		return trace.Meta{}, nil, nil, err
+	}
+	meta, design, err := s.Run(ctx, open, func(b *trace.Batch) error {
+		if err := made.Add(b); err != nil {
+			return err
+		}
+		return emit(b)
+	})
+	return meta, design, made, err
+}
+
+func collectorFor(open synth.Open) (*analysis.TrafficCollector, error) {
+	r, err := open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return analysis.NewTrafficCollector(r.Meta(), r.NumRows(), analysis.TrafficOptions{})
+}
+
+// reference describes what the result is held against: the source after what was
+// asked to be changed request by request.
+func reference(ctx context.Context, s *synth.Scaling, open synth.Open) (*analysis.Traffic, error) {
+	source, err := collectorFor(open)
+	if err != nil {
+		return nil, err
+	}
+	base := &synth.Scaling{From: s.From, To: s.To, Speed: s.Speed, InputScale: s.InputScale, OutputScale: s.OutputScale, MaxInput: s.MaxInput, Memory: s.Memory}
+	if _, _, err := base.Run(ctx, open, source.Add); err != nil {
+		return nil, err
+	}
+	return source.Traffic(), nil
+}
+
+// concludeFidelity writes the report beside the output and, with --strict, fails
+// what lost something.
+func concludeFidelity(c *cli.Command, f *analysis.Fidelity) error {
+	if f == nil {
+		return nil
+	}
+	if out := c.String("output"); out != "-" {
+		if err := results.WriteJSON(out+".fidelity.json", f); err != nil {
+			return err
+		}
+	}
+	if f.Lost > 0 && c.Bool("strict") {
+		return verdict{4, fmt.Errorf("%d properties of the source are lost", f.Lost)}
+	}
+	return nil
 }
 
 // scaling reads the flags of a scaling.

@@ -15,11 +15,14 @@ import (
 )
 
 // printDesign says what a scaling did.
-func printDesign(c *cli.Command, d *model.Design) error {
+func printDesign(c *cli.Command, d *model.Design, f *analysis.Fidelity) error {
 	if c.Bool("json") && c.String("output") != "-" {
+		if f != nil {
+			return writeJSON(c.Root().Writer, f)
+		}
 		return writeJSON(c.Root().Writer, d)
 	}
-	return table(account(c), func(y func(string, string) bool) {
+	err := table(account(c), func(y func(string, string) bool) {
 		_ = y("scaled", scaledText(d)) &&
 			y("copies", copiesText(d)) &&
 			y("lengths", lengthsText(d)) &&
@@ -27,6 +30,11 @@ func printDesign(c *cli.Command, d *model.Design) error {
 			y("noted", strings.Join(designNotes(d), "; ")) &&
 			y("wrote", c.String("output"))
 	})
+	if err != nil || f == nil {
+		return err
+	}
+	fmt.Fprintln(account(c))
+	return analysis.WriteFidelityText(account(c), f)
 }
 
 func scaledText(d *model.Design) string {

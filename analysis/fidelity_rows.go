@@ -1,0 +1,213 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+
+	"reprise/analysis/stats"
+)
+
+// units is how many independent things a trace holds: sessions, or requests.
+func (t *Traffic) units() float64 {
+	if t.Sessions.N > 0 {
+		return float64(t.Sessions.N)
+	}
+	return float64(max(1, t.Rows))
+}
+
+// noise is the distance that two samples of as many sessions keep in 95 of 100
+// cases (the Kolmogorov-Smirnov limit).
+func (c *fidelity) noise() float64 {
+	return 1.358 * math.Sqrt(1/c.source.units()+1/c.made.units())
+}
+
+// lengths hold the marginals and the dependence of input and output.
+func (c *fidelity) lengths() {
+	if c.design.InputScale != 0 || c.design.OutputScale != 0 {
+		for _, s := range []struct {
+			name string
+			by   float64
+		}{{"input", c.design.InputScale}, {"output", c.design.OutputScale}} {
+			if s.by != 0 {
+				by := s.by
+				c.add(Property{Name: s.name + " lengths, scale", Achieved: &by, Verdict: ByDesign, Method: "asked for; the lengths below are held against the source so scaled"})
+			}
+		}
+	}
+	for k, name := range []string{"input", "output"} {
+		a, b := &c.source.raw.flow.lengths[k], &c.made.raw.flow.lengths[k]
+		if a.N() == 0 || b.N() == 0 {
+			c.missing(name+" lengths", "no row has them")
+			continue
+		}
+		verdict := c.distribution(name+" lengths", "tokens", a, b, "")
+		for _, p := range []float64{0.5, 0.9, 0.99} {
+			c.quantile(fmt.Sprintf("%s p%g", name, 100*p), "tokens", a, b, p, verdict)
+		}
+	}
+	c.dependence()
+}
+
+// distribution holds one distribution against another and returns the verdict.
+func (c *fidelity) distribution(name, unit string, a, b *stats.Tally, excuse string) string {
+	d, err := stats.Distances(a.Sample(1), b.Sample(1))
+	mean, _ := a.Series().Mean()
+	if err != nil || mean == 0 {
+		c.missing(name, "all are 0, or there are none")
+		return NotMeasurable
+	}
+	w1, zero, limit := d.Wasserstein/mean, 0.0, c.noise()
+	verdict, method := Exact, "the same distribution"
+	switch {
+	case d.KS == 0:
+	case d.KS <= limit:
+		verdict, method = WithinNoise, fmt.Sprintf("KS distance %.3g, below %.3g: what samples of as many sessions differ by", d.KS, limit)
+	case excuse != "":
+		verdict, method = ByDesign, excuse
+	default:
+		verdict, method = Lost, fmt.Sprintf("KS distance %.3g, above %.3g: what samples of as many sessions differ by", d.KS, limit)
+	}
+	if !a.Exact() || !b.Exact() {
+		method += "; values within 1 %"
+	}
+	verdict = c.chosen(verdict)
+	c.add(Property{Name: name + ", W1 / mean", Target: &zero, Achieved: &w1, Verdict: verdict, Method: method})
+	return verdict
+}
+
+func (c *fidelity) quantile(name, unit string, a, b *stats.Tally, p float64, verdict string) {
+	x, y := a.Sample(1).Quantiles7(p)[0], b.Sample(1).Quantiles7(p)[0]
+	if same(x, y) {
+		verdict = Exact
+	}
+	c.add(Property{Name: name, Unit: unit, Source: &x, Target: &x, Achieved: &y, Verdict: verdict, Method: "type 7 quantile; judged by the distance of the distributions"})
+}
+
+func (c *fidelity) dependence() {
+	s, m := &c.source.Dependence, &c.made.Dependence
+	if s.Spearman == nil || m.Spearman == nil {
+		c.missing("input-output Spearman", "fewer than two rows have both, or one is constant")
+		return
+	}
+	z := 2 / math.Sqrt(max(1, c.made.units()-3))
+	low, high := *s.Spearman-z, *s.Spearman+z
+	c.add(Property{Name: "input-output Spearman", Source: s.Spearman, Target: s.Spearman, Achieved: m.Spearman, Band: &[2]float64{low, high},
+		Verdict: c.chosen(judge(*m.Spearman, *s.Spearman, low, high)), Method: "band of two standard errors of as many sessions"})
+	if len(s.ByInput) != len(m.ByInput) || len(s.ByInput) == 0 {
+		c.missing("output by input decile", "the deciles of input differ in number")
+		return
+	}
+	var worst float64
+	for i := range s.ByInput {
+		worst = max(worst, math.Abs(m.ByInput[i].Median-s.ByInput[i].Median)/max(1, s.ByInput[i].Median))
+	}
+	zero, limit := 0.0, 3*z
+	c.add(Property{Name: "output by input decile, largest change of a median", Target: &zero, Achieved: &worst, Band: &[2]float64{0, limit},
+		Verdict: c.chosen(judge(worst, 0, 0, limit)), Method: "relative; band of three standard errors"})
+}
+
+// conversations hold turns, and the times between them.
+func (c *fidelity) conversations() {
+	a, b := c.source.raw.sessionTallies(), c.made.raw.sessionTallies()
+	if a == nil || b == nil {
+		c.missing("turns per session", "the trace names no sessions, and has no blocks to infer them from")
+		return
+	}
+	excuse := ""
+	if c.design.Wrapped > 0 && c.design.Unit != "request" {
+		excuse = fmt.Sprintf("%s requests crossed an end of the trace, which cut their sessions", Grouped(c.design.Wrapped))
+	}
+	basis := ""
+	if c.source.Sessions.Basis == SessionsInferred {
+		basis = " (inferred)"
+	}
+	c.distribution("turns per session"+basis, "turns", &a.turns, &b.turns, excuse)
+	for _, t := range []struct {
+		name string
+		a, b *stats.Tally
+	}{{"time between turns", &a.gaps, &b.gaps}, {"recorded think time", &a.think, &b.think}, {"context growth", &a.growth, &b.growth}} {
+		if t.a.N() == 0 || t.b.N() == 0 {
+			continue
+		}
+		if mean, _ := t.a.Series().Mean(); mean <= 0 {
+			continue
+		}
+		c.distribution(t.name+basis, "", t.a, t.b, excuse)
+	}
+}
+
+// sessionTallies are distributions over sessions.
+type sessionTallies struct{ turns, gaps, think, growth stats.Tally }
+
+// sessionTallies returns nil where there are no sessions.
+func (a *trafficAnalysis) sessionTallies() *sessionTallies {
+	s := a.sessions
+	if s.rows == 0 {
+		if s = a.inferred; s.rows == 0 {
+			return nil
+		}
+		if _, whole := a.reuse.Sessions(); !whole {
+			return nil
+		}
+	}
+	t := &sessionTallies{gaps: s.gaps, think: s.thinkRecorded, growth: s.growth}
+	for i := range s.list {
+		t.turns.Add(s.list[i].turns)
+	}
+	return t
+}
+
+// reuse holds what prefix caches would serve.
+func (c *fidelity) reuse() {
+	s, m := &c.source.Prefix, &c.made.Prefix
+	if s.HitShareTokens == nil || m.HitShareTokens == nil {
+		c.missing("prefix reuse", "no block ids were recorded")
+		return
+	}
+	p := Property{Name: "hit share, cache without limit", Unit: "of tokens", Source: s.HitShareTokens, Target: s.HitShareTokens, Achieved: m.HitShareTokens, Method: "band of 0.01"}
+	if h := c.design.HitRate; h != nil {
+		target := h.Target
+		p.Target, p.Method = &target, fmt.Sprintf("asked for; between %.3f and %.3f can be reached", h.Least, h.Most)
+	}
+	p.Band = &[2]float64{*p.Target - reuseBand, *p.Target + reuseBand}
+	if p.Verdict = judge(*p.Achieved, *p.Target, p.Band[0], p.Band[1]); p.Verdict != Lost && c.design.HitRate != nil {
+		p.Verdict = ByDesign
+	}
+	p.Verdict = c.chosen(p.Verdict)
+	c.add(p)
+	if s.Estimate == nil && m.Estimate == nil {
+		c.lru()
+	}
+}
+
+// reuseBand is how much a hit share may differ and still count as kept.
+const reuseBand = 0.01
+
+// lru holds a block LRU of a tenth, a quarter and half of the distinct blocks of
+// the source: a cache as many times as large serves as much, and the same cache
+// less.
+func (c *fidelity) lru() {
+	factor := c.design.Factor
+	for _, part := range []float64{0.1, 0.25, 0.5} {
+		capacity := int64(part * float64(c.source.Prefix.Distinct))
+		if capacity < 1 {
+			continue
+		}
+		grown := max(1, int64(math.Round(float64(capacity)*factor)))
+		a, same, more := c.lruShare(c.source, capacity), c.lruShare(c.made, capacity), c.lruShare(c.made, grown)
+		if factor != 1 {
+			c.add(Property{Name: fmt.Sprintf("LRU of %s blocks", Grouped(capacity)), Unit: "of blocks", Source: &a, Achieved: &same, Verdict: ByDesign, Method: "other traffic competes for the same cache"})
+		}
+		band := [2]float64{a - reuseBand, a + reuseBand}
+		verdict := judge(more, a, band[0], band[1])
+		if verdict == Lost && c.design.HitRate != nil {
+			verdict = ByDesign
+		}
+		c.add(Property{Name: fmt.Sprintf("LRU of %s blocks, source with %s", Grouped(grown), Grouped(capacity)), Unit: "of blocks", Source: &a, Target: &a, Achieved: &more, Band: &band, Verdict: c.chosen(verdict), Method: "band of 0.01"})
+	}
+}
+
+func (c *fidelity) lruShare(t *Traffic, capacity int64) float64 {
+	p := t.raw.reuse.LRU(capacity)[0]
+	return float64(p.HitBlocks) / float64(max(1, t.Prefix.Blocks))
+}

@@ -1,0 +1,61 @@
+package analysis
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// WriteFidelityText writes f for a person, in about 130 columns without colour:
+// first what is lost.
+func WriteFidelityText(w io.Writer, f *Fidelity) error {
+	p := &printer{w: w}
+	count := counter{}
+	for _, r := range f.Properties {
+		count.add(r.Verdict)
+	}
+	p.pair("fidelity", countsText(count.list()))
+	for _, r := range f.Properties {
+		if r.Verdict == Lost {
+			p.wrap("  - ", fmt.Sprintf("lost: %s: %s instead of %s (%s)", r.Name, optionalText(r.Achieved), optionalText(r.Target), r.Method), 4)
+		}
+	}
+	t := table.NewWriter()
+	t.SetStyle(plain)
+	t.AppendHeader(table.Row{"property", "source", "independent", "common", "target", "achieved", "verdict"})
+	var configs []table.ColumnConfig
+	for i := 2; i <= 6; i++ {
+		configs = append(configs, table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(configs)
+	cell := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return numberText(*v)
+	}
+	for _, r := range f.Properties {
+		name := r.Name
+		if r.Unit != "" {
+			name += ", " + r.Unit
+		}
+		t.AppendRow(table.Row{name, cell(r.Source), cell(r.Independent), cell(r.Common), cell(r.Target), cell(r.Achieved), r.Verdict})
+	}
+	t.SuppressTrailingSpaces()
+	p.line("")
+	p.line(t.Render())
+	p.section("verdicts")
+	for _, d := range [][2]string{
+		{Exact, "the same number, but for rounding"},
+		{WithinNoise, "inside the band in which such traffic varies by itself; the JSON has band and method of each line"},
+		{ByDesign, "as the flags say, or as the method cannot but do"},
+		{Lost, "neither"},
+		{NotMeasurable, "the trace does not have it"},
+		{"lines", "independent: copies that have nothing to do with one another; common: copies that all follow one rate. Growth lies between"},
+	} {
+		p.wrap(fmt.Sprintf("  %-17s", d[0]), d[1], 19)
+	}
+	return p.err
+}
