@@ -43,6 +43,7 @@ type Importer struct{ sessions.Chain }
 
 // Import implements formats.Importer.
 func (im *Importer) Import(ctx context.Context, src []*source.Source, emit func(*trace.Batch) error, reject func(*trace.RowError) error) (trace.Meta, error) {
+	im.Reset(false)
 	s := &state{Sink: rows.New(emit, reject), files: map[string]bool{}}
 	s.Epoch = true
 	err := s.Records(ctx, src, func(r *rows.Record) error {

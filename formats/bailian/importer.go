@@ -88,7 +88,6 @@ type row struct {
 	req          trace.Request
 	chat, parent int64
 	turn         int64
-	kind         string
 }
 
 func (s *state) parse(r *rows.Record) (row, error) {

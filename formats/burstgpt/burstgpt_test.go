@@ -31,8 +31,8 @@ func TestDetect(t *testing.T) {
 	importtest.Detected(t, burstgpt.Detect, map[string]bool{
 		"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n":                         true,
 		"Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n": true,
-		"Timestamp,Model,Total tokens\n":                                                                 false,
-		"TIMESTAMP,ContextTokens,GeneratedTokens\n":                                                      false,
+		"Timestamp,Model,Total tokens\n":            false,
+		"TIMESTAMP,ContextTokens,GeneratedTokens\n": false,
 	})
 }
 

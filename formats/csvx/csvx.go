@@ -41,6 +41,12 @@ func Open(f *source.Source) (*Table, error) {
 		r.Close()
 		return nil, jsonx.Named(f, err)
 	}
+	for magic, name := range map[string]string{"PAR1": "Parquet", "ARROW1": "Arrow IPC", "{": "JSON", "[": "JSON"} {
+		if bytes.HasPrefix(line, []byte(magic)) {
+			r.Close()
+			return nil, trace.WithFix(fmt.Errorf("%s: %s, but this format is a table of text (CSV)", f.Name, name), "name another --format, or export the table as CSV")
+		}
+	}
 	t.Header, t.comma = source.HeaderFields(line)
 	t.record.table = t
 	return t, nil

@@ -56,6 +56,7 @@ func TestRows(t *testing.T) {
 		"tabs":               {"a\tb\n1,5\t2\n", "2: 1,5|2"},
 		"semicolons":         {"a;b;c\n1;2;3\n", "2: 1|2|3"},
 		"blank lines":        {"a,b\n\n1,2\n  \n3,4\n\n", "3: 1|2; 5: 3|4"},
+		"quoted header":      {"\"a, b\",c\n1,2\n", "2: 1|2"},
 		"quotes":             {"a,b\n\"x, \"\"y\"\"\",2\n3,4\n", `2: x, "y"|2; 3: 3|4`},
 		"quote over lines":   {"a,b\n\"x\r\ny\",2\r\n3,4\r\n", "2: x\ny|2; 4: 3|4"},
 		"bare quote":         {"a,b\nx\"y,2\n3,4\n", "2: : bare \" in non-quoted-field at byte 2; 3: 3|4"},
@@ -102,7 +103,7 @@ func FuzzTable(f *testing.F) {
 	f.Add("a,b\n1,2\n")
 	f.Add("a,b\n\"x\n,\"\"\",2\r\n\n3,4")
 	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) == 0 || strings.HasPrefix(text, "version https://git-lfs") || strings.ContainsAny(text[:1], "\xef\x1f\x28B") {
+		if len(text) == 0 || strings.HasPrefix(text, "version https://git-lfs") || strings.IndexByte("\xef\x1f\x28B", text[0]) >= 0 {
 			return
 		}
 		got := all(t, text)

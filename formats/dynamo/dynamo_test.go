@@ -36,8 +36,8 @@ func TestDetect(t *testing.T) {
 	importtest.Detected(t, dynamo.Detect, map[string]bool{
 		good: true,
 		`{"timestamp":1,"event":{"schema":"dynamo.request.trace.v1"}}`: true,
-		`{"schema":"v1","event_type":"request_end"}`:                    false,
-		`{"timestamp":1,"event":{"schema":"other"}}`:                    false,
+		`{"schema":"v1","event_type":"request_end"}`:                   false,
+		`{"timestamp":1,"event":{"schema":"other"}}`:                   false,
 	})
 }
 

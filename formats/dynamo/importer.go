@@ -47,7 +47,7 @@ type Importer struct{ sessions.Chain }
 // parents of sessions may stand anywhere. What waits for its other half is held,
 // and so are the names of requests and sessions.
 func (im *Importer) Import(ctx context.Context, src []*source.Source, emit func(*trace.Batch) error, reject func(*trace.RowError) error) (trace.Meta, error) {
-	im.Parallel = true
+	im.Reset(true)
 	s := &state{Sink: rows.New(emit, reject), payloads: map[string]bool{}, parents: map[string]string{}, waiting: map[string]*held{}, early: map[string]*payload{}}
 	s.Epoch = true
 	if err := s.survey(ctx, src); err != nil {

@@ -213,6 +213,8 @@ func Refusals(t *testing.T, imp func() formats.Importer, name, good string, long
 		{"cut.gz", packed.String()[:packed.Len()-12], "ends too early"},
 		{"pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "Git LFS pointer"},
 		{"empty", "", "the file is empty"},
+		{"x.parquet", "PAR1xxxx", "arquet"},
+		{"prose.txt", "hello, world\n", ""},
 	} {
 		_, err := Try(imp(), Write(t, dir, c.name, c.content))
 		if err == nil || !strings.Contains(err.Error(), c.want) || trace.Fix(err) == "" {

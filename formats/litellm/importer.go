@@ -54,7 +54,7 @@ type Importer struct {
 
 // Import implements formats.Importer. Its memory grows with the number of clients.
 func (im *Importer) Import(ctx context.Context, src []*source.Source, emit func(*trace.Batch) error, reject func(*trace.RowError) error) (trace.Meta, error) {
-	im.Parallel = true
+	im.Reset(true)
 	s := &state{Sink: rows.New(emit, reject), im: im, clock: im.Zone, clients: map[string]string{}, private: map[string]int64{}, layouts: map[string]bool{}}
 	s.Epoch = true
 	for _, f := range src {

@@ -42,6 +42,7 @@ type Importer struct {
 
 // Import implements formats.Importer.
 func (im *Importer) Import(ctx context.Context, src []*source.Source, emit func(*trace.Batch) error, reject func(*trace.RowError) error) (trace.Meta, error) {
+	im.Reset(false)
 	s := &state{Sink: rows.New(emit, reject), im: im, dialects: map[string]bool{}}
 	s.Epoch = true
 	if err := s.Objects(ctx, src, s.visit); err != nil {

@@ -59,7 +59,7 @@ type Importer struct {
 // Import implements formats.Importer. It reads the sources twice: which span wraps
 // which is known when all are. Its memory grows with the number of spans.
 func (im *Importer) Import(ctx context.Context, src []*source.Source, emit func(*trace.Batch) error, reject func(*trace.RowError) error) (trace.Meta, error) {
-	im.Parallel = true
+	im.Reset(true)
 	s := &state{Sink: rows.New(emit, reject), im: im, clock: im.Zone, nodes: map[string]*node{}, traces: map[string]int{}, open: map[*node]*call{}, keys: map[string]int64{}, forms: map[string]bool{}}
 	s.Epoch = true
 	if err := s.survey(ctx, src); err != nil {

@@ -29,7 +29,8 @@ func Detect(h *source.Head) (evidence string, ok bool) {
 type Importer struct{ sessions.Chain }
 
 // Import implements formats.Importer.
-func (*Importer) Import(ctx context.Context, src []*source.Source, emit func(*trace.Batch) error, reject func(*trace.RowError) error) (trace.Meta, error) {
+func (im *Importer) Import(ctx context.Context, src []*source.Source, emit func(*trace.Batch) error, reject func(*trace.RowError) error) (trace.Meta, error) {
+	im.Reset(false)
 	s := rows.New(emit, reject)
 	err := s.Objects(ctx, src, func(r *rows.Record) error {
 		req, err := parse(r)

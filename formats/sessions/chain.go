@@ -21,6 +21,9 @@ type Chain struct {
 	turns map[[2]string]*chainState
 }
 
+// Reset forgets all sessions, for another import.
+func (c *Chain) Reset(parallel bool) { *c = Chain{Parallel: parallel} }
+
 type chainState struct {
 	turn  int32
 	last  int64 // id of the row to come after

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"io"
 	"strings"
@@ -130,7 +131,14 @@ func HeaderFields(line []byte) (fields []string, comma byte) {
 			comma = c
 		}
 	}
-	fields = strings.Split(text, string(comma))
+	if strings.Contains(text, `"`) {
+		r := csv.NewReader(strings.NewReader(text))
+		r.Comma = rune(comma)
+		fields, _ = r.Read() // nil where the quotes are broken
+	}
+	if fields == nil {
+		fields = strings.Split(text, string(comma))
+	}
 	for i := range fields {
 		fields[i] = strings.Trim(strings.TrimSpace(fields[i]), `"`)
 	}

@@ -32,7 +32,7 @@ type Importer struct{ sessions.Chain }
 
 // Import implements formats.Importer.
 func (im *Importer) Import(ctx context.Context, src []*source.Source, emit func(*trace.Batch) error, reject func(*trace.RowError) error) (trace.Meta, error) {
-	im.Parallel = true
+	im.Reset(true)
 	s := &state{Sink: rows.New(emit, reject), rounds: map[round]bool{}}
 	s.Epoch = true
 	if err := s.Objects(ctx, src, s.visit); err != nil {

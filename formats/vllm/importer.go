@@ -32,9 +32,9 @@ func Detect(h *source.Head) (evidence string, ok bool) {
 // An Importer reads results.
 type Importer struct{}
 
-// epochSeconds is the least time that is taken for a Unix time: clocks that count
+// leastUnixTime is the least time that is taken for a Unix time: clocks that count
 // from the start of a machine do not get there.
-const epochSeconds = 1_000_000_000 * time.Second
+const leastUnixTime = 1_000_000_000 * time.Second
 
 // Import implements formats.Importer. It holds one run at a time.
 func (*Importer) Import(ctx context.Context, src []*source.Source, emit func(*trace.Batch) error, reject func(*trace.RowError) error) (trace.Meta, error) {
@@ -153,7 +153,7 @@ func (s *state) clock(start []json.RawMessage) error {
 	if err != nil {
 		return &jsonx.FieldError{Field: "start_times", Err: err}
 	}
-	epoch := first >= epochSeconds
+	epoch := first >= leastUnixTime
 	if s.timed || s.Epoch && !epoch {
 		return &jsonx.FieldError{Field: "start_times", Err: fmt.Errorf("another run on a clock of its own"), Fix: "import one result at a time"}
 	}
