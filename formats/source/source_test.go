@@ -228,3 +228,35 @@ func TestPipeIsReadOnce(t *testing.T) {
 		t.Errorf("input %+v, %v", input, err)
 	}
 }
+
+func TestHeadLooksInside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	text := `{"schema":"v1","event":{"schema":"inner","deep":{"deeper":1}},"list":[{"id":7},{"other":1}],"nested":[[1]],"long":"` + strings.Repeat("x", 100) + `","last":null}`
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	h, err := source.New(path, nil).Head()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(h.Keys) != "map[event:object last:null list:array long:string nested:array schema:string]" ||
+		fmt.Sprint(h.Inner) != "map[event.deep:object event.schema:string list[].id:number]" || fmt.Sprint(h.Texts) != "map[event.schema:inner schema:v1]" {
+		t.Errorf("keys %v, inner %v, texts %v", h.Keys, h.Inner, h.Texts)
+	}
+}
+
+func TestHeaderFields(t *testing.T) {
+	for line, want := range map[string]string{
+		"a,b,c\r":        `["a" "b" "c"] ','`,
+		"a;b,c;d":        `["a" "b,c" "d"] ';'`,
+		"a\tb":           `["a" "b"] '\t'`,
+		`"a, x", b ,"c"`: `["a, x" "b" "c"] ','`,
+		`"a,b`:           `["a" "b"] ','`,
+		"alone":          `["alone"] ','`,
+	} {
+		fields, comma := source.HeaderFields([]byte(line))
+		if got := fmt.Sprintf("%q %q", fields, comma); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
