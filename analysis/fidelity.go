@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"reprise/analysis/stats"
 	"reprise/synth/model"
 )
 
@@ -253,15 +254,16 @@ func (c *fidelity) bursts() {
 			c.missing("IDC"+name, "fewer than two complete windows")
 			continue
 		}
-		band := c.source.raw.flow.arrivals.blocks.band(k, c.design.Seed)
-		wide := s[k].WindowS > 2*time.Duration(c.design.JitterNS).Seconds()
-		common := func(idc float64) float64 { return 1 + factor*(idc-1) }
-		c.line("IDC"+name, s[k].IDC, m[k].IDC, *s[k].IDC, common(*s[k].IDC), band.idc != nil, wide, func() (float64, float64) { return common(band.idc.Lo), common(band.idc.Hi) }, func() (float64, float64) { return band.idc.Lo, band.idc.Hi })
+		band, own := c.source.raw.flow.arrivals.blocks.band(k, c.design.Seed), c.made.raw.flow.arrivals.blocks.band(k, c.design.Seed)
+		reach := min(1, 2*time.Duration(c.design.JitterNS).Seconds()/s[k].WindowS)
+		c.line(reference{name: "IDC" + name, source: s[k].IDC, achieved: m[k].IDC, band: band.idc, own: own.idc, reach: reach,
+			common: func(idc float64) float64 { return 1 + factor*(idc-1) }, independent: func(idc float64) float64 { return idc }})
 		if s[k].CountCV == nil || m[k].CountCV == nil {
 			continue
 		}
 		root := math.Sqrt(max(1, factor))
-		c.line("count CV"+name, s[k].CountCV, m[k].CountCV, *s[k].CountCV/root, *s[k].CountCV, band.cv != nil, wide, func() (float64, float64) { return band.cv.Lo, band.cv.Hi }, func() (float64, float64) { return band.cv.Lo / root, band.cv.Hi / root })
+		c.line(reference{name: "count CV" + name, source: s[k].CountCV, achieved: m[k].CountCV, band: band.cv, own: own.cv, reach: reach,
+			common: func(cv float64) float64 { return cv }, independent: func(cv float64) float64 { return cv / root }})
 	}
 	for k := 1; k <= 2 && k < len(s); k++ {
 		if a, b := s[k].MaxMean, m[k].MaxMean; a != nil && b != nil {
@@ -274,26 +276,37 @@ func (c *fidelity) bursts() {
 	}
 }
 
+// A reference is one number of one window, with the two lines that it may lie
+// on.
+type reference struct {
+	name                string
+	source, achieved    *float64
+	band, own           *stats.Interval // of source and achieved; nil where there are too few blocks
+	reach               float64         // how far towards the independent line the jitter reaches, 0 to 1
+	common, independent func(float64) float64
+}
+
 // line judges one window by the reference lines: at the common one is within
-// noise; between the two is by design where windows are no longer than what the
-// jitter reaches.
-func (c *fidelity) line(name string, source, achieved *float64, independent, common float64, banded, wide bool, commonBand, independentBand func() (float64, float64)) {
-	p := Property{Name: name, Source: source, Target: &common, Achieved: achieved, Independent: &independent, Common: &common}
-	if c.design.Factor == 1 {
-		p.Independent, p.Common = nil, nil
+// noise; towards the independent one is by design, as far as the jitter reaches:
+// all the way in windows of up to two jitters, and in longer ones in proportion.
+func (c *fidelity) line(r reference) {
+	common, independent := r.common(*r.source), r.independent(*r.source)
+	p := Property{Name: r.name, Source: r.source, Target: &common, Achieved: r.achieved}
+	if c.design.Factor != 1 {
+		p.Independent, p.Common = &independent, &common
 	}
-	low, high := common, common
-	least, most := min(independent, common), max(independent, common)
-	if banded {
-		low, high = commonBand()
-		a, b := independentBand()
-		least, most = min(least, a, low), max(most, b, high)
+	low, high, a, b := common, common, independent, independent
+	if r.band != nil && r.own != nil { // intervals that overlap do not differ
+		below, above := max(0, r.own.Hi-*r.achieved), max(0, *r.achieved-r.own.Lo)
+		low, high = r.common(r.band.Lo)-below, r.common(r.band.Hi)+above
+		a, b = r.independent(r.band.Lo)-below, r.independent(r.band.Hi)+above
 	}
+	least, most := min(low, low+r.reach*(a-low)), max(high, high+r.reach*(b-high))
 	p.Band = &[2]float64{low, high}
-	p.Method = "bootstrap over minutes (five minutes for the longest windows), 400 draws, around the common rate"
-	p.Verdict = judge(*achieved, common, low, high)
-	if p.Verdict == Lost && *achieved >= least && *achieved <= most && !wide {
-		p.Verdict, p.Method = ByDesign, "between copies that are independent and copies of one rate: the window is within two jitters"
+	p.Method = "bootstrap over minutes (five minutes for the longest windows) of source and result, 400 draws, around the common rate"
+	p.Verdict = judge(*r.achieved, common, low, high)
+	if p.Verdict == Lost && *r.achieved >= least && *r.achieved <= most {
+		p.Verdict, p.Method = ByDesign, "from copies of one rate towards independent ones, as far as the jitter reaches in windows of this length"
 	}
 	p.Verdict = c.chosen(p.Verdict)
 	c.add(p)

@@ -164,12 +164,13 @@ func (c *fidelity) reuse() {
 		c.missing("prefix reuse", "no block ids were recorded")
 		return
 	}
-	p := Property{Name: "hit share, cache without limit", Unit: "of tokens", Source: s.HitShareTokens, Target: s.HitShareTokens, Achieved: m.HitShareTokens, Method: "band of 0.01"}
+	p := Property{Name: "hit share, cache without limit", Unit: "of tokens", Source: s.HitShareTokens, Target: s.HitShareTokens, Achieved: m.HitShareTokens, Method: reuseMethod}
 	if h := c.design.HitRate; h != nil {
 		target := h.Target
 		p.Target, p.Method = &target, fmt.Sprintf("asked for; between %.3f and %.3f can be reached", h.Least, h.Most)
 	}
-	p.Band = &[2]float64{*p.Target - reuseBand, *p.Target + reuseBand}
+	noise := c.reuseNoise(*p.Target)
+	p.Band = &[2]float64{*p.Target - noise, *p.Target + noise}
 	if p.Verdict = judge(*p.Achieved, *p.Target, p.Band[0], p.Band[1]); p.Verdict != Lost && c.design.HitRate != nil {
 		p.Verdict = ByDesign
 	}
@@ -180,8 +181,16 @@ func (c *fidelity) reuse() {
 	}
 }
 
-// reuseBand is how much a hit share may differ and still count as kept.
-const reuseBand = 0.01
+// reuseBand is how much a hit share may differ at least and still count as kept.
+const (
+	reuseBand   = 0.01
+	reuseMethod = "band of 0.01, or of two standard errors of a share over as many sessions"
+)
+
+// reuseNoise is how much a hit share may differ.
+func (c *fidelity) reuseNoise(share float64) float64 {
+	return max(reuseBand, 2*math.Sqrt(max(0, share*(1-share))/c.source.units()))
+}
 
 // lru holds a block LRU of a tenth, a quarter and half of the distinct blocks of
 // the source: a cache as many times as large serves as much, and the same cache
@@ -198,12 +207,13 @@ func (c *fidelity) lru() {
 		if factor != 1 {
 			c.add(Property{Name: fmt.Sprintf("LRU of %s blocks", Grouped(capacity)), Unit: "of blocks", Source: &a, Achieved: &same, Verdict: ByDesign, Method: "other traffic competes for the same cache"})
 		}
-		band := [2]float64{a - reuseBand, a + reuseBand}
+		noise := c.reuseNoise(a)
+		band := [2]float64{a - noise, a + noise}
 		verdict := judge(more, a, band[0], band[1])
 		if verdict == Lost && c.design.HitRate != nil {
 			verdict = ByDesign
 		}
-		c.add(Property{Name: fmt.Sprintf("LRU of %s blocks, source with %s", Grouped(grown), Grouped(capacity)), Unit: "of blocks", Source: &a, Target: &a, Achieved: &more, Band: &band, Verdict: c.chosen(verdict), Method: "band of 0.01"})
+		c.add(Property{Name: fmt.Sprintf("LRU of %s blocks, source with %s", Grouped(grown), Grouped(capacity)), Unit: "of blocks", Source: &a, Target: &a, Achieved: &more, Band: &band, Verdict: c.chosen(verdict), Method: reuseMethod})
 	}
 }
 

@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -38,7 +39,7 @@ func WriteFidelityText(w io.Writer, f *Fidelity) error {
 	}
 	for _, r := range f.Properties {
 		name := r.Name
-		if r.Unit != "" {
+		if r.Unit != "" && !strings.Contains(name, r.Unit) {
 			name += ", " + r.Unit
 		}
 		t.AppendRow(table.Row{name, cell(r.Source), cell(r.Independent), cell(r.Common), cell(r.Target), cell(r.Achieved), r.Verdict})
@@ -55,7 +56,7 @@ func WriteFidelityText(w io.Writer, f *Fidelity) error {
 		{NotMeasurable, "the trace does not have it"},
 		{"lines", "independent: copies that have nothing to do with one another; common: copies that all follow one rate. Growth lies between"},
 	} {
-		p.wrap(fmt.Sprintf("  %-17s", d[0]), d[1], 19)
+		p.wrap(fmt.Sprintf("  %-19s", d[0]), d[1], 21)
 	}
 	return p.err
 }

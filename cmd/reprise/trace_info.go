@@ -22,7 +22,7 @@ func infoPairs(info *analysis.Info) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		y := func(name, value string) bool { return yield(name, value) }
 		_ = y("rows", analysis.Grouped(info.Rows)) &&
-			y("source", strings.TrimSuffix(info.Format+", "+info.Dialect, ", ")) &&
+			y("source", strings.Trim(info.Format+", "+info.Dialect, ", ")) &&
 			y("clock", clockText(info)) &&
 			y("rate", rateText(info)) &&
 			y("tick", durationText(info.TickNS)) &&
@@ -69,7 +69,10 @@ func history(steps []trace.Step, y func(string, string) bool) bool {
 		if len(inputs) > 3 {
 			inputs = append(inputs[:3], fmt.Sprintf("and %d more", len(s.Inputs)-3))
 		}
-		text := fmt.Sprintf("%s %s of %s", s.Command, s.Version, strings.Join(inputs, ", "))
+		text := s.Command + " " + s.Version
+		if len(inputs) > 0 {
+			text += " of " + strings.Join(inputs, ", ")
+		}
 		for _, k := range slices.Sorted(maps.Keys(s.Flags)) {
 			text += fmt.Sprintf(" %s=%s", k, s.Flags[k])
 		}
