@@ -29,6 +29,7 @@ var All = []Format{
 	{
 		Name: "mooncake", Doc: "Mooncake JSONL: FAST'25 and arXiv traces, AIPerf and Dynamo dialects",
 		Detect: mooncake.Detect,
+		Flags:  []string{"block-tokens", "time-unit", "input-lengths"},
 		NewImporter: func(o Options) (Importer, error) {
 			unit, err := o.timeUnit()
 			return &mooncake.Importer{BlockTokens: o.BlockTokens, TimeUnit: unit, InputLengths: o.InputLengths}, err
@@ -38,6 +39,7 @@ var All = []Format{
 	{
 		Name: "baseten", Doc: "Baseten tables of completion requests with literal prompts: Parquet or Arrow IPC",
 		Detect: baseten.Detect,
+		Flags:  []string{"session-column", "block-tokens", "tokenizer", "recount"},
 		NewImporter: func(o Options) (Importer, error) {
 			b := &baseten.Importer{SessionColumn: o.SessionColumn, BlockTokens: o.BlockTokens}
 			if o.Recount {
@@ -50,6 +52,7 @@ var All = []Format{
 	{
 		Name: "weka", Doc: "WEKA / AgentX sessions of coding agents: JSON objects, JSONL or Parquet rows",
 		Detect: weka.Detect,
+		Flags:  []string{"block-tokens", "nested-time", "keep-pairs", "gap-cap"},
 		NewImporter: func(o Options) (Importer, error) {
 			return &weka.Importer{BlockTokens: o.BlockTokens, NestedTime: o.NestedTime, KeepPairs: o.KeepPairs, GapCap: o.GapCap}, nil
 		},
@@ -58,6 +61,7 @@ var All = []Format{
 	{
 		Name: "sharegpt", Doc: "ShareGPT conversations, also with tools, images or OpenAI messages: JSON array or JSONL",
 		Detect: sharegpt.Detect,
+		Flags:  []string{"single-turn", "tokenizer"},
 		NewImporter: func(o Options) (Importer, error) {
 			return &sharegpt.Importer{SingleTurn: o.SingleTurn, Count: o.Count, Counter: o.Counter}, nil
 		},
@@ -66,6 +70,7 @@ var All = []Format{
 	{
 		Name: "azure", Doc: "Azure LLM inference traces of 2023, 2024 and 2025 (with images): CSV",
 		Detect: azure.Detect,
+		Flags:  []string{"zone"},
 		NewImporter: func(o Options) (Importer, error) {
 			zone, err := rows.ParseZone(o.Zone)
 			return &azure.Importer{Zone: zone}, err
@@ -90,6 +95,7 @@ var All = []Format{
 	{
 		Name: "bailian", Doc: "Bailian (Qwen) traces with conversations as trees and 16-token blocks: JSONL",
 		Detect:      bailian.Detect,
+		Flags:       []string{"block-tokens"},
 		NewImporter: func(o Options) (Importer, error) { return &bailian.Importer{BlockTokens: o.BlockTokens}, nil },
 	},
 	{
@@ -99,13 +105,21 @@ var All = []Format{
 	},
 	{
 		Name: "tracelab", Doc: "TraceLab, rounds of coding agents: JSONL",
-		Detect:      tracelab.Detect,
-		NewImporter: func(o Options) (Importer, error) { return &tracelab.Importer{}, nil },
+		Detect: tracelab.Detect,
+		Flags:  []string{"zone"},
+		NewImporter: func(o Options) (Importer, error) {
+			zone, err := rows.ParseZone(o.Zone)
+			return &tracelab.Importer{Zone: zone}, err
+		},
 	},
 	{
 		Name: "lmcache", Doc: "LMCache agent traces, text or messages: JSONL",
-		Detect:      lmcache.Detect,
-		NewImporter: func(o Options) (Importer, error) { return &lmcache.Importer{Count: o.Count, Counter: o.Counter}, nil },
+		Detect: lmcache.Detect,
+		Flags:  []string{"time-unit", "tokenizer"},
+		NewImporter: func(o Options) (Importer, error) {
+			unit, err := o.timeUnit()
+			return &lmcache.Importer{TimeUnit: unit, Count: o.Count, Counter: o.Counter}, err
+		},
 	},
 	{
 		Name: "dynamo", Doc: "Dynamo request traces with payloads, tool events and sequence hashes: JSONL, gzip segments",
@@ -115,6 +129,7 @@ var All = []Format{
 	{
 		Name: "sagemaker", Doc: "Amazon SageMaker data capture with request and response bodies: JSONL",
 		Detect: sagemaker.Detect,
+		Flags:  []string{"zone"},
 		NewImporter: func(o Options) (Importer, error) {
 			zone, err := rows.ParseZone(o.Zone)
 			return &sagemaker.Importer{Zone: zone}, err
@@ -128,6 +143,7 @@ var All = []Format{
 	{
 		Name: "litellm", Doc: "LiteLLM spend logs, private fields left out: JSON, JSONL or CSV",
 		Detect: litellm.Detect,
+		Flags:  []string{"zone", "keep-private"},
 		NewImporter: func(o Options) (Importer, error) {
 			zone, err := rows.ParseZone(o.Zone)
 			return &litellm.Importer{Zone: zone, KeepPrivate: o.KeepPrivate}, err
@@ -136,6 +152,7 @@ var All = []Format{
 	{
 		Name: "otel", Doc: "OpenTelemetry GenAI spans: OTLP JSON or flat JSON",
 		Detect: otel.Detect,
+		Flags:  []string{"session-column", "zone"},
 		NewImporter: func(o Options) (Importer, error) {
 			zone, err := rows.ParseZone(o.Zone)
 			return &otel.Importer{SessionColumn: o.SessionColumn, Zone: zone}, err

@@ -26,6 +26,9 @@ type Format struct {
 	// with the evidence in words.
 	Detect func(h *source.Head) (evidence string, ok bool)
 
+	// Flags are the import flags that apply, without dashes.
+	Flags []string
+
 	// NewImporter returns an importer with the options that apply to it; the
 	// error names an option that it cannot have.
 	NewImporter func(o Options) (Importer, error)
@@ -42,7 +45,7 @@ type Options struct {
 	SessionColumn string        // "" = by rule (baseten, otel)
 	KeepPairs     bool          // do not merge duplicate n/s pairs (weka)
 	GapCap        time.Duration // idle time within a session is cut to this; 0 = never (weka)
-	TimeUnit      string        // "", "s", "ms", "us", "ns": of source times, where the format has one by default (mooncake)
+	TimeUnit      string        // "", "s", "ms", "us", "ns": of source times, where the format has one by default (mooncake, lmcache)
 	InputLengths  string        // "", "cumulative" or "incremental": input_length of later turns (mooncake)
 	SingleTurn    bool          // only the first turn of each conversation (sharegpt)
 	Zone          string        // offset from UTC of calendar times that name none; "" = UTC

@@ -39,6 +39,16 @@ func TestDetect(t *testing.T) {
 	}
 }
 
+// A file that two formats take for their own is refused, with both named.
+func TestAmbiguousIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "in")
+	os.WriteFile(path, []byte(`{"timestamp":1,"session_id":"a","input":"x","output":"y","input_length":5,"output_length":3}`), 0o644)
+	_, _, err := formats.Detect(source.New(path, nil))
+	if err == nil || !strings.Contains(err.Error(), "could be mooncake (") || !strings.Contains(err.Error(), " or lmcache (") || trace.Fix(err) != "name it with --format" {
+		t.Errorf("%v", err)
+	}
+}
+
 // made is an importer of rows made up.
 type made struct {
 	clock string

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ Example:
 			&cli.BoolFlag{Name: "strict", Usage: "stop at the first row that cannot be used"},
 			&cli.StringFlag{Name: "memory", Value: "512MB", Usage: "bytes that sorting may hold before it goes to disk"},
 			&cli.IntFlag{Name: "block-tokens", Usage: "tokens per prefix block (mooncake: default found from the file; bailian: default 16; baseten, weka: where the file does not say)"},
-			&cli.StringFlag{Name: "time-unit", Usage: "s, ms, us or ns of source times (mooncake; default ms)"},
+			&cli.StringFlag{Name: "time-unit", Usage: "s, ms, us or ns of source times (mooncake, default ms; lmcache, default us)"},
 			&cli.StringFlag{Name: "input-lengths", Usage: "cumulative or incremental: what input_length of later turns counts (mooncake; default: by rule)"},
 			&cli.StringFlag{Name: "nested-time", Usage: "relative or absolute: basis of sub-agent times (weka; default: decided per file)"},
 			&cli.BoolFlag{Name: "keep-pairs", Usage: "keep duplicate n/s rows apart (weka; default: merged and counted)"},
@@ -118,6 +119,9 @@ func runImport(ctx context.Context, c *cli.Command) error {
 		NestedTime: c.String("nested-time"), KeepPairs: c.Bool("keep-pairs"), GapCap: c.Duration("gap-cap"),
 		SessionColumn: c.String("session-column"), Zone: c.String("zone"), KeepPrivate: c.Bool("keep-private"), SingleTurn: c.Bool("single-turn"), Recount: c.Bool("recount"),
 	}
+	if err := applies(c, format); err != nil {
+		return err
+	}
 	step := trace.Step{Command: "trace import", Version: version, Flags: setFlags(c, importFlags)}
 	if err := countWith(c, format.Name, &options, &step); err != nil {
 		return err
@@ -139,6 +143,16 @@ func runImport(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	return printImport(c, imported{Out: out, Format: format.Name, Why: why, Passed: passed, Sources: len(sources), Meta: meta, rejects: rejects})
+}
+
+// applies refuses flags that the format has no use for.
+func applies(c *cli.Command, f formats.Format) error {
+	for _, name := range importFlags {
+		if c.IsSet(name) && !slices.Contains(f.Flags, name) && name != "recount" { // countWith says more
+			return misuse("leave it out", "--%s: format %s has no use for it", name, f.Name)
+		}
+	}
+	return nil
 }
 
 // countWith loads the tokenizer that counts texts. The history names it by its

@@ -36,17 +36,25 @@ func Detect(h *source.Head) (evidence string, ok bool) {
 type Importer struct {
 	sessions.Chain
 
-	Count   func(text string) int // tokens of a text; nil = counts stay unknown
-	Counter string                // the name of what counts, for the account
+	TimeUnit time.Duration         // of timestamp; 0 = microseconds
+	Count    func(text string) int // tokens of a text; nil = counts stay unknown
+	Counter  string                // the name of what counts, for the account
 }
 
 // Import implements formats.Importer.
 func (im *Importer) Import(ctx context.Context, src []*source.Source, emit func(*trace.Batch) error, reject func(*trace.RowError) error) (trace.Meta, error) {
 	im.Reset(false)
-	s := &state{Sink: rows.New(emit, reject), im: im, dialects: map[string]bool{}}
+	s := &state{Sink: rows.New(emit, reject), im: im, unit: im.TimeUnit, dialects: map[string]bool{}}
+	why := "given"
+	if s.unit == 0 {
+		s.unit, why = time.Microsecond, "the format says so: Unix time in microseconds"
+	}
 	s.Epoch = true
 	if err := s.Objects(ctx, src, s.visit); err != nil {
 		return trace.Meta{}, err
+	}
+	if s.times {
+		s.Guess("unit of timestamp", rows.Unit(s.unit), "--time-unit", "%s", why)
 	}
 	if im.Count != nil {
 		s.Guess("token counts", "texts of prompts and answers", "--tokenizer", "counted by %s", im.Counter)
@@ -64,6 +72,8 @@ func (im *Importer) Import(ctx context.Context, src []*source.Source, emit func(
 type state struct {
 	*rows.Sink
 	im       *Importer
+	unit     time.Duration
+	times    bool
 	dialects map[string]bool
 }
 
@@ -76,7 +86,7 @@ func (s *state) visit(r *rows.Record) error {
 	if req.Session, err = r.Row.String("session_id"); err != nil {
 		return err
 	}
-	if req.Arrival, err = rows.TakeUnits(r.Row, time.Microsecond, "timestamp"); err != nil {
+	if req.Arrival, err = rows.TakeUnits(r.Row, s.unit, "timestamp"); err != nil {
 		return err
 	}
 	if req.Delay, err = rows.TakeSpan(r.Row, time.Second, "pre_gap"); err != nil {
@@ -94,9 +104,7 @@ func (s *state) visit(r *rows.Record) error {
 	} else {
 		s.dialects["text"] = true
 	}
-	if req.Arrival.Known {
-		s.Guess("unit of timestamp", "us", "", "the format says so: Unix time in microseconds")
-	}
+	s.times = s.times || req.Arrival.Known
 	s.Attributes(&req, "", r.Row)
 	return s.Add(&req)
 }

@@ -28,12 +28,16 @@ func Detect(h *source.Head) (evidence string, ok bool) {
 }
 
 // An Importer reads TraceLab.
-type Importer struct{ sessions.Chain }
+type Importer struct {
+	sessions.Chain
+
+	Zone rows.Clock // of times without one
+}
 
 // Import implements formats.Importer.
 func (im *Importer) Import(ctx context.Context, src []*source.Source, emit func(*trace.Batch) error, reject func(*trace.RowError) error) (trace.Meta, error) {
 	im.Reset(true)
-	s := &state{Sink: rows.New(emit, reject), rounds: map[round]bool{}}
+	s := &state{Sink: rows.New(emit, reject), clock: im.Zone, rounds: map[round]bool{}}
 	s.Epoch = true
 	if err := s.Objects(ctx, src, s.visit); err != nil {
 		return trace.Meta{}, err
