@@ -68,8 +68,9 @@ type Arrivals struct {
 	Profile []Rate         `json:"profile"` // piecewise-constant rate from 0 on, with pieces in order; at least one
 	Gaps    *stats.LawSpec `json:"gaps"`    // of gaps in units of the mean gap at their time: mean 1; null where the shape is not identifiable, taken as exponential
 	GapsWhy string         `json:"gaps_why,omitempty"`
-	TickS   *float64       `json:"tick_s"` // effective resolution of the stamps
-	Gap     *Fitted        `json:"gap_fits,omitempty"`
+	TickS   *float64       `json:"tick_s"`                 // effective resolution of the stamps
+	Gap     *Fitted        `json:"gap_fits,omitempty"`     // of the gaps as they are, the rate not taken out
+	Rest    *Fitted        `json:"residual,omitempty"`     // of the gaps in units of the mean gap at their time: the evidence for Gaps
 	Turns   *Fitted        `json:"all_gap_fits,omitempty"` // of all requests, where Of is session
 }
 
@@ -88,12 +89,24 @@ type Fitted struct {
 	CV     *float64    `json:"cv"`
 	Lag1   *float64    `json:"lag1_autocorrelation,omitempty"` // of gaps: a fit takes them for independent
 	Fits   []stats.Fit `json:"fits"`
-	Best   string      `json:"best,omitempty"` // family of lowest BIC among the identified ones
-	Refuse string      `json:"refused,omitempty"`
+	Best   string      `json:"best,omitempty"`     // family of lowest BIC among the identified ones
+	Refuse string      `json:"refused,omitempty"`  // why no family is named best
+	Ticks  *TickCounts `json:"per_tick,omitempty"` // what can be said of gaps that ticks are too coarse for
+	Notes  []string    `json:"notes,omitempty"`    // spikes, caps, values left out
 
 	BootstrapP   map[string]float64    `json:"bootstrap_p,omitempty"`   // by family: parametric bootstrap of KS
 	Intervals    map[string][2]float64 `json:"intervals,omitempty"`     // 95 %, of "family.param", by block bootstrap
 	IntervalsHow string                `json:"intervals_how,omitempty"` // what the blocks were, and how many draws
+}
+
+// TickCounts are arrivals per tick, from the first to the last.
+type TickCounts struct {
+	TickS   float64  `json:"tick_s"`
+	N       int64    `json:"n"` // ticks
+	Mean    float64  `json:"mean"`
+	IDC     *float64 `json:"idc"`      // variance / mean, 1 for Poisson arrivals at a constant rate
+	Log10P  *float64 `json:"log10_p"`  // of the Poisson dispersion test, upper tail
+	NegBinR *float64 `json:"negbin_r"` // shape of the negative binomial fit; null where Poisson fits better
 }
 
 // Lengths are prompt and answer lengths. Pairs, drawn with replacement, are the
@@ -179,13 +192,49 @@ type Root struct {
 	Share  float64 `json:"share"`
 }
 
-// Write writes the model as indented JSON.
+// Write writes the model as indented JSON, with arrays of numbers on one line.
 func (w *Workload) Write(out io.Writer) error {
 	w.Kind, w.Schema = Kind, Schema
-	e := json.NewEncoder(out)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetIndent("", " ")
 	e.SetEscapeHTML(false)
-	return e.Encode(w)
+	if err := e.Encode(w); err != nil {
+		return err
+	}
+	_, err := out.Write(joinNumbers(text.Bytes()))
+	return err
+}
+
+// joinNumbers puts each array of nothing but numbers on one line.
+func joinNumbers(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && quoted:
+			out = append(out, c, text[i+1])
+			i++
+			continue
+		case c == '"':
+			quoted = !quoted
+		case c == '[' && !quoted:
+			if end := bytes.IndexByte(text[i:], ']'); end > 0 && !bytes.ContainsAny(text[i+1:i+end], "[{\"tfn") {
+				out = append(out, '[')
+				for k, number := range bytes.Fields(text[i+1 : i+end]) {
+					if k > 0 {
+						out = append(out, ' ')
+					}
+					out = append(out, number...)
+				}
+				out = append(out, ']')
+				i += end
+				continue
+			}
+		}
+		out = append(out, text[i])
+	}
+	return out
 }
 
 // Read reads a model and checks it. Fields that this version does not know are

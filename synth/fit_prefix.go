@@ -1,0 +1,209 @@
+package synth
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"reprise/synth/model"
+)
+
+// maxFitRoots bounds the blocks that are counted as beginnings of sessions, over
+// all streams.
+const maxFitRoots = 2 << 20
+
+// maxRoots is how many roots a stream of a model names.
+const maxRoots = 1000
+
+// fitRoots count the blocks that sessions begin with, as a tree: with chained ids
+// a block has one block before it.
+type fitRoots struct {
+	limit    int
+	ordinals map[uint64]uint32
+	blocks   []fitRoot
+	sessions int64
+	bounded  bool
+}
+
+type fitRoot struct {
+	parent   uint32 // ordinal + 1; 0 = none
+	depth    int32  // blocks up to here
+	sessions uint32
+}
+
+// add takes the blocks of a first turn. Once there are too many, blocks that are
+// new are taken for private.
+func (r *fitRoots) add(ids []uint64) {
+	if r.ordinals == nil {
+		r.ordinals = map[uint64]uint32{}
+	}
+	r.sessions++
+	parent := uint32(0)
+	for i, id := range ids {
+		o, seen := r.ordinals[id]
+		if !seen {
+			if len(r.blocks) >= r.limit {
+				r.bounded = true
+				return
+			}
+			o = uint32(len(r.blocks))
+			r.ordinals[id] = o
+			r.blocks = append(r.blocks, fitRoot{parent: parent, depth: int32(i) + 1})
+		}
+		r.blocks[o].sessions++
+		parent = o + 1
+	}
+}
+
+// shared returns the roots: each session counts for the deepest beginning that it
+// shares with RootSessions or more.
+func (r *fitRoots) shared() []model.Root {
+	own := make([]int64, len(r.blocks))
+	for i, b := range r.blocks {
+		if b.sessions < RootSessions {
+			continue
+		}
+		own[i] += int64(b.sessions)
+		if b.parent > 0 {
+			own[b.parent-1] -= int64(b.sessions)
+		}
+	}
+	var out []model.Root
+	for i, b := range r.blocks {
+		if b.sessions >= RootSessions && own[i] > 0 {
+			out = append(out, model.Root{Blocks: b.depth, Share: float64(own[i]) / float64(r.sessions)})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b model.Root) int {
+		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(b.Blocks, a.Blocks))
+	})
+	return out[:min(len(out), maxRoots)]
+}
+
+// prefixResult describes how prompts share blocks; nil without block ids.
+func (s *fitStream) prefixResult(f *fitting) *model.Prefix {
+	if s.blockRows == 0 {
+		return nil
+	}
+	m := &model.Prefix{Roots: s.roots.shared(), Kept: empiricalOf(&s.kept, 1e-6)}
+	if m.Roots == nil {
+		m.Roots = []model.Root{}
+	}
+	m.BlockTokens = most(s.sizes)
+	m.Tail = most(s.tails)
+	if m.Tail == "" {
+		m.Tail = "other"
+	}
+	if s.hits.Tokens > 0 {
+		m.HitShare = float64(s.hits.HitTokens) / float64(s.hits.Tokens)
+	}
+	if s.blockRows < s.rows {
+		f.note("%s: %d of %d rows have block ids", s.title(), s.blockRows, s.rows)
+	}
+	if len(s.sizes) > 1 {
+		f.note("%s: blocks are of several lengths (rows by tokens: %s); the model has the most frequent one", s.title(), rowsBy(s.sizes))
+	}
+	if len(s.tails) > 1 {
+		f.note("%s: last blocks follow several rules (rows by rule: %s); the model has the most frequent one", s.title(), rowsBy(s.tails))
+	}
+	if s.roots.bounded {
+		f.note("%s: beginnings of sessions were counted for the first %d distinct blocks only", s.title(), s.roots.limit)
+	}
+	if s.lostKept > 0 {
+		f.note("%s: of %d turns the blocks of the turn before were no longer at hand, and they do not count for what is kept", s.title(), s.lostKept)
+	}
+	if f.reuse.Rate() < 1 {
+		f.note("%s: the hit share is an estimate from %.2g %% of the distinct blocks", s.title(), 100*f.reuse.Rate())
+	}
+	return m
+}
+
+// most returns the key of the largest count; of equal ones the smallest key.
+func most[K cmp.Ordered](counts map[K]int64) (key K) {
+	var n int64
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		if counts[k] > n {
+			key, n = k, counts[k]
+		}
+	}
+	return key
+}
+
+func rowsBy[K cmp.Ordered](counts map[K]int64) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		name := fmt.Sprint(k)
+		if name == "" {
+			name = "not recorded"
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", name, counts[k]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// maxRecent bounds the block ids of last turns that are at hand, 4 bytes each.
+const maxRecent = 16 << 20
+
+// recentBlocks keep the blocks of the last turn of each session, the oldest going
+// first. An id is known by 32 bits.
+type recentBlocks struct {
+	last  map[uint32]recentTurn
+	queue []recentKey
+	head  int
+	held  int
+	turns uint32
+}
+
+type recentTurn struct {
+	ids  []uint32
+	turn uint32
+}
+
+type recentKey struct{ session, turn uint32 }
+
+// swap puts ids in the place of those of the session's last turn, and returns how
+// large a share of these they begin with, in millionths; false if that is not known.
+func (r *recentBlocks) swap(session uint32, ids []uint64, wanted bool) (share int64, ok bool) {
+	if r.last == nil {
+		r.last = map[uint32]recentTurn{}
+	}
+	before, had := r.last[session]
+	if had {
+		r.held -= len(before.ids)
+		if wanted && len(before.ids) > 0 {
+			kept := 0
+			for kept < min(len(ids), len(before.ids)) && before.ids[kept] == uint32(ids[kept]^ids[kept]>>32) {
+				kept++
+			}
+			share, ok = int64(kept)*1e6/int64(len(before.ids)), true
+		}
+	}
+	now := recentTurn{make([]uint32, len(ids)), r.turns}
+	for i, id := range ids {
+		now.ids[i] = uint32(id ^ id>>32)
+	}
+	r.last[session] = now
+	r.queue = append(r.queue, recentKey{session, r.turns})
+	r.turns++
+	r.held += len(ids)
+	r.forget()
+	return share, ok
+}
+
+// forget lets go of the oldest turns while too many ids are held.
+func (r *recentBlocks) forget() {
+	for r.held > maxRecent && r.head < len(r.queue) {
+		k := r.queue[r.head]
+		r.head++
+		if t, ok := r.last[k.session]; ok && t.turn == k.turn {
+			r.held -= len(t.ids)
+			delete(r.last, k.session)
+		}
+	}
+	if r.head > 1<<16 && r.head > len(r.queue)/2 {
+		r.queue = append(r.queue[:0:0], r.queue[r.head:]...)
+		r.head = 0
+	}
+}
