@@ -83,14 +83,17 @@ func (m *Metric) cell(v trace.Optional[float64]) string {
 }
 
 // A printer writes lines of a name and a text, wrapped; it keeps the first
-// error.
+// error. One that records writes nothing and keeps parts.
 type printer struct {
 	w   io.Writer
 	err error
+
+	record bool
+	parts  []Part
 }
 
 func (p *printer) line(text string) {
-	if p.err == nil {
+	if p.err == nil && !p.record {
 		_, p.err = fmt.Fprintln(p.w, text)
 	}
 }
@@ -122,6 +125,10 @@ func printable(r rune) rune {
 
 // wrap writes head and text, and goes on in the column indent.
 func (p *printer) wrap(head, text string, indent int) {
+	if p.record {
+		p.recordWords(head, text)
+		return
+	}
 	line, empty := head, true
 	for word := range strings.FieldsSeq(glue.Replace(text)) {
 		word = strings.Map(printable, word)
@@ -139,6 +146,10 @@ func (p *printer) wrap(head, text string, indent int) {
 }
 
 func (p *printer) section(title string) {
+	if p.record {
+		p.parts = append(p.parts, Part{Heading: title})
+		return
+	}
 	p.line("")
 	p.line(title)
 }

@@ -18,6 +18,7 @@ type Traffic struct {
 	Format string `json:"format,omitempty"`
 
 	Flow
+	Density  *LengthDensity  `json:"length_density,omitempty"`
 	Sessions TrafficSessions `json:"sessions"`
 	Prefix   TrafficPrefix   `json:"prefix"`
 
@@ -182,6 +183,7 @@ func (a *trafficAnalysis) blocks(b *trace.Batch, i int, row flowRow, session int
 
 func (a *trafficAnalysis) result() *Traffic {
 	t := &Traffic{Clock: a.meta.Clock, Format: a.meta.Format, Flow: a.flow.result(), By: a.by}
+	t.Density = densityOf(a.flow.pairs)
 	t.Sessions = a.sessionsResult()
 	t.Prefix = a.prefixResult()
 	t.Groups = a.groupsResult()

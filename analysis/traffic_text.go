@@ -13,9 +13,16 @@ import (
 // WriteTrafficText writes t for a person, in about 120 columns without colour.
 func WriteTrafficText(w io.Writer, t *Traffic) error {
 	p := &printer{w: w}
+	t.text(p)
+	return p.err
+}
+
+func (t *Traffic) text(p *printer) {
 	p.pair("rows", Grouped(t.Rows))
 	p.pair("clock", trafficClock(t))
+	p.topic("arrivals")
 	t.Arrivals.text(p)
+	p.topic("lengths")
 	t.lengthText(p)
 	t.Dependence.text(p)
 	t.Sessions.text(p)
@@ -25,7 +32,6 @@ func WriteTrafficText(w io.Writer, t *Traffic) error {
 	for _, d := range trafficDefinitions {
 		p.wrap(fmt.Sprintf("  %-11s", d[0]), d[1], 13)
 	}
-	return p.err
 }
 
 var trafficDefinitions = [][2]string{
@@ -109,6 +115,10 @@ func (p *printer) notes(sentences ...string) {
 
 // table writes rows, the first column to the left and all others to the right.
 func (p *printer) table(header table.Row, rows []table.Row) {
+	if p.record {
+		p.recordTable(header, rows)
+		return
+	}
 	t := table.NewWriter()
 	t.SetStyle(plain)
 	t.AppendHeader(header)

@@ -96,6 +96,7 @@ func (t *Traffic) groupText(p *printer) {
 	if t.By == "" {
 		return
 	}
+	p.topic("groups")
 	var rows []table.Row
 	for i := range t.Groups {
 		g := &t.Groups[i]

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 )
@@ -29,6 +30,17 @@ func (p *Pairs) Add(x, y int64) error {
 
 // N returns how many pairs were counted.
 func (p *Pairs) N() int64 { return int64(len(p.packed)) }
+
+// All returns the pairs, in no order that can be relied on.
+func (p *Pairs) All() iter.Seq2[int64, int64] {
+	return func(yield func(x, y int64) bool) {
+		for _, v := range p.packed {
+			if !yield(int64(v>>32), int64(uint32(v))) {
+				return
+			}
+		}
+	}
+}
 
 // A Dependence says how two quantities go together, by several measures that
 // see different things: Pearson lines, Spearman and Kendall any monotone
