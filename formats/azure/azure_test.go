@@ -154,6 +154,36 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// Whatever is accepted comes back equal.
+func FuzzRoundTrip(f *testing.F) {
+	data, err := os.ReadFile(importtest.Testdata + "/azure/sample.csv")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(data))
+	f.Add("TIMESTAMP,NumImages,ContextTokens,GeneratedTokens\n2024-10-15T12:00:00.269Z,0,770,491\n1969-10-15T12:00:00.2699Z,2,770,491\n")
+	f.Add("TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 18:17:03.9799600,4808,10\r\n2023-11-16 18:17:03.97996001,4808,10")
+	f.Fuzz(func(t *testing.T, text string) {
+		dir := t.TempDir()
+		first, err := importtest.Try(imp(), importtest.Write(t, dir, "x.csv", text))
+		if err != nil {
+			return
+		}
+		out, lost := first.Exported(t, azure.Exporter{})
+		again, err := importtest.Try(imp(), importtest.Write(t, dir, "y.csv", out))
+		if err != nil || len(again.Rows) != len(first.Rows) || len(again.Rejected) > 0 || lost != nil {
+			t.Fatalf("%q became %q: %v, %d of %d rows, rejected %v, lost %v", text, out, err, len(again.Rows), len(first.Rows), again.Rejected, lost)
+		}
+		for i, want := range first.Rows {
+			got := again.Rows[i]
+			got.SourceFile, got.SourceRow, got.ID = want.SourceFile, want.SourceRow, want.ID
+			if !reflect.DeepEqual(got, want) || again.Meta.EpochNS != first.Meta.EpochNS {
+				t.Fatalf("%q became %q:\n got %+v\nwant %+v", text, out, got, want)
+			}
+		}
+	})
+}
+
 func BenchmarkImport(b *testing.B) {
 	var text strings.Builder
 	text.WriteString("TIMESTAMP,ContextTokens,GeneratedTokens\n")

@@ -48,6 +48,9 @@ func Open(f *source.Source) (*Table, error) {
 		}
 	}
 	t.Header, t.comma = source.HeaderFields(line)
+	for i := range t.Header {
+		t.Header[i] = jsonx.Valid(t.Header[i])
+	}
 	t.record.table = t
 	return t, nil
 }
@@ -139,7 +142,7 @@ func (r *Record) split(line []byte) {
 // is one of reading.
 func (t *Table) quotes(r *Record) error {
 	r.quoted = append(r.quoted[:0], r.Raw...)
-	for open(r.quoted, t.comma) {
+	for quoted := open(r.Raw, t.comma, false); quoted; {
 		line, n, err := t.lines.Next()
 		if err == io.EOF {
 			r.Raw, r.Fields = r.quoted, r.Fields[:0]
@@ -152,6 +155,7 @@ func (t *Table) quotes(r *Record) error {
 		if r.quoted = append(append(r.quoted, '\n'), line...); len(r.quoted) > source.MaxLine {
 			return fmt.Errorf("the row that begins in line %d is longer than %d bytes", r.Line, source.MaxLine)
 		}
+		quoted = open(line, t.comma, true)
 	}
 	r.Raw, r.Fields = r.quoted, r.Fields[:0]
 	c := csv.NewReader(bytes.NewReader(r.quoted))
@@ -172,10 +176,10 @@ func (t *Table) quotes(r *Record) error {
 	return nil
 }
 
-// open tells whether text ends within quotes. A field that does not begin with a
-// quote has none that count.
-func open(text []byte, comma byte) bool {
-	quoted, start := false, true
+// open tells whether a line ends within quotes; quoted, whether it begins there. A
+// field that does not begin with a quote has none that count.
+func open(text []byte, comma byte, quoted bool) bool {
+	start := !quoted
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case quoted && c == '"' && i+1 < len(text) && text[i+1] == '"':
@@ -270,7 +274,7 @@ func (r *Record) Time(column int, unit time.Duration) (time.Duration, error) {
 // Maybe returns the text of a field; unknown if it is empty or the column is -1.
 func (r *Record) Maybe(column int) trace.Optional[string] {
 	if text := r.Text(column); !Empty(text) {
-		return trace.Some(string(text))
+		return trace.Some(jsonx.Valid(string(text)))
 	}
 	return trace.Optional[string]{}
 }

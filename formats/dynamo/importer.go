@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -151,18 +150,22 @@ func agentOf(c jsonx.Row) (a agent, err error) {
 	return a, err
 }
 
+// maxDepth is how many parents are followed, for those that go round.
+const maxDepth = 1000
+
 // rootOf follows parents to the first session; where they go round, to where the
 // circle closes.
 func (s *state) rootOf(session string) string {
-	seen := []string{session}
-	for {
+	seen := map[string]bool{}
+	for range maxDepth {
+		seen[session] = true
 		parent, ok := s.parents[session]
-		if !ok || slices.Contains(seen, parent) {
-			return session
+		if !ok || seen[parent] {
+			break
 		}
 		session = parent
-		seen = append(seen, session)
 	}
+	return session
 }
 
 func (s *state) visit(r *rows.Record) error {

@@ -10,6 +10,7 @@ import (
 	"math"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"reprise/trace"
 )
@@ -217,8 +218,17 @@ func clip(b []byte) string {
 	return string(b)
 }
 
+// Valid returns s in UTF-8: other bytes become U+FFFD, as encoding/json reads them.
+func Valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
+}
+
 // Quote returns s as a JSON string, < and > as they are.
 func Quote(s string) string {
+	s = Valid(s)
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

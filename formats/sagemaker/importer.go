@@ -160,6 +160,7 @@ func captured(f jsonx.Row, name string) (side, error) {
 	default:
 		return sd, jsonx.Bad(name, "encoding %q is none of JSON, BASE64, CSV", e)
 	}
+	sd.body = []byte(jsonx.Valid(string(sd.body)))
 	delete(o, "mode")
 	if string(o["observedContentType"]) == `"application/json"` {
 		delete(o, "observedContentType")
