@@ -37,8 +37,7 @@ func trafficOf(t testing.TB, rows []trace.Request) *Traffic {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows = slices.Clone(rows)
-	slices.SortStableFunc(rows, func(a, b trace.Request) int { return int(a.Arrival.Value - b.Arrival.Value) })
+	rows = inOrder(rows)
 	b := trace.NewBatch()
 	for i := range rows {
 		b.Append(&rows[i])
@@ -47,6 +46,13 @@ func trafficOf(t testing.TB, rows []trace.Request) *Traffic {
 		t.Fatal(err)
 	}
 	return c.Traffic()
+}
+
+// inOrder sorts a copy by arrival.
+func inOrder(rows []trace.Request) []trace.Request {
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b trace.Request) int { return int(a.Arrival.Value - b.Arrival.Value) })
+	return rows
 }
 
 // shifted are copies of rows, each moved by what move says, around the period.

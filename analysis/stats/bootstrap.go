@@ -50,25 +50,26 @@ func BlockBootstrap(blocks, replicates int, level float64, seed uint64, statisti
 // BootstrapSamples is [BlockBootstrap] for a statistic of all numbers, given
 // block by block.
 func BootstrapSamples(blocks []Sample, replicates int, level float64, seed uint64, statistic func(Sample) (float64, bool)) (Interval, error) {
-	m := newMerger(blocks)
+	m := NewMerger(blocks)
 	return BlockBootstrap(len(blocks), replicates, level, seed, func(drawn []int64) (float64, bool) {
-		return statistic(m.merge(drawn))
+		return statistic(m.Merge(drawn))
 	})
 }
 
 // Merge returns the numbers of samples[i] times[i] times, all in one sample.
-func Merge(samples []Sample, times []int64) Sample { return newMerger(samples).merge(times) }
+func Merge(samples []Sample, times []int64) Sample { return NewMerger(samples).Merge(times) }
 
-// A merger adds up samples over the distinct values that any of them has.
-type merger struct {
+// A Merger adds up samples over the distinct values that any of them has.
+type Merger struct {
 	samples []Sample
 	values  []float64
 	index   [][]int // of each sample's values in values
 	counts  []int64
 }
 
-func newMerger(samples []Sample) *merger {
-	m := &merger{samples: samples}
+// NewMerger prepares samples, which it keeps, for many merges.
+func NewMerger(samples []Sample) *Merger {
+	m := &Merger{samples: samples}
 	for _, s := range samples {
 		m.values = append(m.values, s.values...)
 	}
@@ -85,7 +86,8 @@ func newMerger(samples []Sample) *merger {
 	return m
 }
 
-func (m *merger) merge(times []int64) Sample {
+// Merge returns the numbers of samples[i] times[i] times, all in one sample.
+func (m *Merger) Merge(times []int64) Sample {
 	clear(m.counts)
 	for i, index := range m.index {
 		if times[i] > 0 {
