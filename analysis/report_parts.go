@@ -56,3 +56,10 @@ func cellTexts(r table.Row) []string {
 	}
 	return out
 }
+
+// NumberText writes a number as reports do: four digits that count and no
+// exponent, whole numbers with all digits.
+func NumberText(v float64) string { return numberText(v) }
+
+// PercentText writes a share of 0 to 1 as reports do.
+func PercentText(share float64) string { return percent(share) }

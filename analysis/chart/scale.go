@@ -1,0 +1,181 @@
+package chart
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reprise/analysis"
+)
+
+// bounds returns what each axis shows: both drawings show the same.
+func (c *Chart) bounds() (x, y [2]float64) {
+	var xs, ys []float64
+	for _, s := range c.Series {
+		xs, ys = append(xs, s.X...), append(append(ys, s.Y...), s.Low...)
+		if s.Kind == Bars {
+			ys = append(ys, 0)
+			half := s.barWidth() / 2
+			xs = append(xs, s.X[0]-half, s.X[len(s.X)-1]+half)
+		}
+	}
+	if c.Grid != nil {
+		xs, ys = append(xs, c.Grid.X...), append(ys, c.Grid.Y...)
+	}
+	for _, l := range c.Lines {
+		if l.Vertical {
+			xs = append(xs, l.At)
+		} else {
+			ys = append(ys, l.At)
+		}
+	}
+	return c.X.bounds(xs, 0.02), c.Y.bounds(ys, 0.05)
+}
+
+// bounds returns what the axis shows of values: all of them, with a margin that
+// is a share of their range.
+func (a Axis) bounds(values []float64, margin float64) [2]float64 {
+	if a.From != 0 || a.To != 0 {
+		return [2]float64{a.From, a.To}
+	}
+	low, high := slices.Min(values), slices.Max(values)
+	if a.Zero && !a.Log {
+		low = min(low, 0)
+	}
+	if a.Log {
+		if low == high {
+			return [2]float64{low / 2, high * 2}
+		}
+		pad := math.Pow(high/low, margin)
+		return [2]float64{low / pad, high * pad}
+	}
+	switch {
+	case low == high && low == 0:
+		return [2]float64{-1, 1}
+	case low == high:
+		return [2]float64{low - math.Abs(low)/2, high + math.Abs(high)/2}
+	}
+	pad := margin * (high - low)
+	switch {
+	case low >= 0 && low < pad: // what begins at 0 is shown from there
+		return [2]float64{0, high + pad}
+	case high <= 0 && -high < pad:
+		return [2]float64{low - pad, 0}
+	}
+	return [2]float64{low - pad, high + pad}
+}
+
+// barWidth is that of one bar, in units of X.
+func (s *Series) barWidth() float64 {
+	width := math.Inf(1)
+	for i := 1; i < len(s.X); i++ {
+		if d := s.X[i] - s.X[i-1]; d > 0 {
+			width = min(width, d)
+		}
+	}
+	if math.IsInf(width, 1) {
+		return 1
+	}
+	return width
+}
+
+// A tick is a place on an axis; without a label it is a minor one.
+type tick struct {
+	at    float64
+	label string
+}
+
+// ticks returns at most about n labelled ticks from one value to another.
+func (a Axis) ticks(from, to float64, n int) []tick {
+	if a.Log {
+		return logTicks(from, to, n)
+	}
+	return linearTicks(from, to, n)
+}
+
+func linearTicks(from, to float64, n int) []tick {
+	step := math.Pow(10, math.Floor(math.Log10((to-from)/float64(n))))
+	for _, k := range []float64{1, 2, 5, 10} {
+		if (to-from)/(k*step) <= float64(n) {
+			step *= k
+			break
+		}
+	}
+	var out []tick
+	for k := math.Ceil(from/step - 1e-9); k*step <= to+1e-9*step; k++ {
+		out = append(out, tick{k * step, tickText(k * step)})
+	}
+	return out
+}
+
+// logTicks labels as many of 1, 2, 5 or of 1, 2, 3, 5, 7 of each decade as there
+// is room for, else every decade, or every second one.
+func logTicks(from, to float64, n int) []tick {
+	decades := math.Log10(to / from)
+	if decades < 0.7 { // no more than one of 1, 2, 5 might lie inside
+		return linearTicks(from, to, n)
+	}
+	labelled := func(k int, lead float64) bool { return lead == 1 }
+	switch {
+	case 5*decades <= float64(n):
+		labelled = func(_ int, lead float64) bool { return lead <= 3 || lead == 5 || lead == 7 }
+	case 3*decades <= float64(n):
+		labelled = func(_ int, lead float64) bool { return lead == 1 || lead == 2 || lead == 5 }
+	case decades > float64(n):
+		each := int(math.Ceil(decades / float64(n)))
+		labelled = func(k int, lead float64) bool { return lead == 1 && k%each == 0 }
+	}
+	var out []tick
+	for k := int(math.Floor(math.Log10(from))); k <= int(math.Ceil(math.Log10(to))); k++ {
+		for lead := 1.0; lead < 10; lead++ {
+			at, _ := strconv.ParseFloat(strconv.Itoa(int(lead))+"e"+strconv.Itoa(k), 64)
+			if at < from || at > to {
+				continue
+			}
+			t := tick{at: at}
+			if labelled(k, lead) {
+				t.label = tickText(at)
+			}
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// tickText writes a number as short as an axis needs: 0.001, 250, 10k, 2M.
+func tickText(v float64) string {
+	size := math.Abs(v)
+	switch {
+	case size == 0 || size < 1e-12:
+		return "0"
+	case size < 1e-4:
+		text := strconv.FormatFloat(v, 'e', -1, 64)
+		if text = significant(v, 'e'); strings.Contains(text, "e-0") {
+			text = strings.Replace(text, "e-0", "e-", 1)
+		}
+		return text
+	}
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e4, "k"}} {
+		if size >= unit.size*0.9999999 {
+			per := unit.size
+			if unit.name == "k" {
+				per = 1e3
+			}
+			return significant(v/per, 'f') + unit.name
+		}
+	}
+	if v == math.Trunc(v) {
+		return analysis.Grouped(int64(v))
+	}
+	return significant(v, 'f')
+}
+
+// significant writes v with at most five digits that count.
+func significant(v float64, format byte) string {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 4, 64), 64)
+	return strconv.FormatFloat(rounded, format, -1, 64)
+}
