@@ -63,6 +63,13 @@ func TestPublishedFiles(t *testing.T) {
 			t.Errorf("%s: %d rows, last %v in %v", file, len(r.Rows), last.Arrival, last.Session)
 		}
 	}
+	// The files are not in order of time; by time each prompt goes on from the one before.
+	talk := importtest.Load(t, imp(), importtest.Shared(t, "lmcache_agent", "miniswe_ae5bc34ffaf6e553cc320e6499db0d47.jsonl"))
+	for i, row := range talk.Rows[1:] {
+		if !strings.HasPrefix(row.Prompt.Value, talk.Rows[i].Prompt.Value) || row.After[0].ID != talk.Rows[i].ID {
+			t.Errorf("turn %d does not go on from the one before", i+1)
+		}
+	}
 	all := importtest.Load(t, imp(), filepath.Dir(importtest.Shared(t, "lmcache_agent", "taubench_24c817382a29e399b7dac064b923c268.jsonl")))
 	if len(all.Rows) != 23 || all.Meta.Clock != trace.ClockTrace {
 		t.Errorf("the directory: %d rows", len(all.Rows))
