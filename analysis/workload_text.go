@@ -169,7 +169,7 @@ func lengthsText(p *printer, l *model.Lengths) {
 	}{{"input", l.Input}, {"output", l.Output}} {
 		p.pair(side.name, fittedText(side.f, "tokens"))
 	}
-	text := fmt.Sprintf("drawn as %s pairs of input and output", Grouped(int64(len(l.Pairs))))
+	text := fmt.Sprintf("drawn from %s distinct pairs of input and output", Grouped(int64(len(l.Pairs))))
 	if l.Sampled {
 		text += ", a sample of the rows"
 	}
@@ -227,7 +227,7 @@ func prefixText(p *printer, x *model.Prefix) {
 	for _, r := range x.Roots {
 		shared += r.Share
 	}
-	p.pair("prefix", fmt.Sprintf("blocks of %d tokens (last block: %s); %s of the tokens are served by a cache without limit; %s beginnings are shared by at least 10 sessions, %s of the sessions have one",
+	p.pair("prefix", fmt.Sprintf("blocks of %d tokens (last block: %s); %s of the tokens are served by a cache without limit; beginnings that at least 10 sessions share: %s, with %s of the sessions",
 		x.BlockTokens, x.Tail, percent(x.HitShare), Grouped(int64(len(x.Roots))), percent(shared)))
 }
 

@@ -32,7 +32,7 @@ type FitOptions struct {
 	Profile   time.Duration // width of the pieces of the rate over time; 0 = where it changes
 	Bootstrap int           // draws for intervals, and tests of each family; 0 = none
 	Seed      uint64
-	MaxBlocks int // distinct blocks kept exactly; 0 = prefix.DefaultMaxBlocks
+	MaxBlocks int // distinct blocks kept exactly; 0 = prefix.DefaultMaxBlocks where sessions are inferred, else 8 million
 }
 
 // Fit describes the traffic of a trace by a model, which is enough to generate

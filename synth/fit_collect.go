@@ -34,7 +34,6 @@ type fitting struct {
 	streams  []*fitStream
 	ordinals map[uint64]uint32 // of named sessions, by hash
 	sessions fitSessions
-	recent   recentBlocks
 	reuse    prefix.Reuse
 	clock    fitClock
 }
@@ -45,7 +44,21 @@ func newFitting(o FitOptions, groups *fitGroups, mode fitMode) *fitting {
 	for _, s := range f.streams {
 		s.roots.limit = maxFitRoots / len(f.streams)
 	}
+	if mode.named || !mode.infer {
+		f.boundBlocks()
+	}
 	return f
+}
+
+// boundedBlocks is how many distinct blocks are kept where they are only for the
+// hit share: beyond, that is an estimate.
+const boundedBlocks = 8_000_000
+
+// boundBlocks is for traces in which no session is inferred.
+func (f *fitting) boundBlocks() {
+	if f.o.MaxBlocks == 0 {
+		f.reuse.MaxBlocks = boundedBlocks
+	}
 }
 
 // A fitRow is what a fit takes of a row. A length or a time below 0 is not
@@ -126,6 +139,7 @@ func (f *fitting) row(b *trace.Batch, i int) error {
 	s := f.streams[c.stream]
 	s.common(f, r, hits, first, uint64(ordinal))
 	s.turn(f, r, ordinal, c)
+	s.keep(f, r, hits, c)
 	return nil
 }
 
@@ -139,7 +153,10 @@ func (f *fitting) named(b *trace.Batch, i int) (ordinal int64, named bool) {
 		f.again = &fitMode{named: true}
 		return -1, true
 	}
-	f.mode.named = true
+	if !f.mode.named {
+		f.mode.named = true
+		f.boundBlocks()
+	}
 	key := textKey(name)
 	o, seen := f.ordinals[key]
 	if !seen {

@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"errors"
 	"math"
 
 	"reprise/analysis/stats"
@@ -83,7 +84,7 @@ func ticksOf(gaps stats.Sample, tick int64) (stats.Ticks, error) {
 func fitTicks(m *model.Fitted, ticks stats.Ticks) {
 	fits, err := stats.FitAllTicks(ticks, stats.Triangular)
 	if err != nil {
-		m.Refuse = err.Error()
+		m.Refuse = reasonOf(err)
 		return
 	}
 	m.Fits = fits
@@ -97,6 +98,14 @@ func fitTicks(m *model.Fitted, ticks stats.Ticks) {
 	if best, ok := fits.Best(); ok {
 		m.Best = best.Law.Name()
 	}
+}
+
+// reasonOf says why no family fits, without the name of the first that was tried.
+func reasonOf(err error) string {
+	if e, ok := errors.AsType[*stats.FitError](err); ok {
+		return e.Reason
+	}
+	return err.Error()
 }
 
 // tickDistances fills in the Wasserstein-1 distance of fits to ticks, which moves

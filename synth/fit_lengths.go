@@ -137,7 +137,7 @@ func fitLength(t *stats.Tally) *model.Fitted {
 	}
 	fits, err := lengthLaws(s, m)
 	if err != nil {
-		m.Refuse = err.Error()
+		m.Refuse = reasonOf(err)
 		return m
 	}
 	m.Fits = fits
@@ -197,7 +197,7 @@ func spikeNotes(s stats.Sample) []string {
 			notes = append(notes, fmt.Sprintf("%d smaller spikes", len(spikes)-i))
 			break
 		}
-		notes = append(notes, fmt.Sprintf("spike at %.0f: %d values (%.2g %%), where neighbours have %s", k.Value, k.Count, 100*k.Share, short(k.Usual)))
+		notes = append(notes, fmt.Sprintf("spike at %.0f: %d values (%.2g %%), where its neighbours have %.0f each", k.Value, k.Count, 100*k.Share, k.Usual))
 	}
 	return notes
 }
@@ -228,13 +228,13 @@ func (l *fitLengths) copula(pairs []model.Pair) *model.Copula {
 	return m
 }
 
-// monotone tells whether values rise, or fall, but for steps back of a twentieth
-// of their range.
+// monotone tells whether values rise, or fall, but for steps back of a tenth of
+// their range, which noise makes.
 func monotone(v []float64) bool {
 	if len(v) < 2 {
 		return true
 	}
-	slack := (slices.Max(v) - slices.Min(v)) / 20
+	slack := (slices.Max(v) - slices.Min(v)) / 10
 	up, down := true, true
 	for i := 1; i < len(v); i++ {
 		up = up && v[i] >= v[i-1]-slack

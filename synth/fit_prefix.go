@@ -111,11 +111,8 @@ func (s *fitStream) prefixResult(f *fitting) *model.Prefix {
 	if s.roots.bounded {
 		f.note("%s: beginnings of sessions were counted for the first %d distinct blocks only", s.title(), s.roots.limit)
 	}
-	if s.lostKept > 0 {
-		f.note("%s: of %d turns the blocks of the turn before were no longer at hand, and they do not count for what is kept", s.title(), s.lostKept)
-	}
 	if f.reuse.Rate() < 1 {
-		f.note("%s: the hit share is an estimate from %.2g %% of the distinct blocks", s.title(), 100*f.reuse.Rate())
+		f.note("%s: the hit share is an estimate from %.2g %% of the distinct blocks; what turns keep is from the %d turns before there were too many", s.title(), 100*f.reuse.Rate(), s.keptTurns)
 	}
 	return m
 }
@@ -141,69 +138,4 @@ func rowsBy[K cmp.Ordered](counts map[K]int64) string {
 		parts = append(parts, fmt.Sprintf("%s %d", name, counts[k]))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// maxRecent bounds the block ids of last turns that are at hand, 4 bytes each.
-const maxRecent = 16 << 20
-
-// recentBlocks keep the blocks of the last turn of each session, the oldest going
-// first. An id is known by 32 bits.
-type recentBlocks struct {
-	last  map[uint32]recentTurn
-	queue []recentKey
-	head  int
-	held  int
-	turns uint32
-}
-
-type recentTurn struct {
-	ids  []uint32
-	turn uint32
-}
-
-type recentKey struct{ session, turn uint32 }
-
-// swap puts ids in the place of those of the session's last turn, and returns how
-// large a share of these they begin with, in millionths; false if that is not known.
-func (r *recentBlocks) swap(session uint32, ids []uint64, wanted bool) (share int64, ok bool) {
-	if r.last == nil {
-		r.last = map[uint32]recentTurn{}
-	}
-	before, had := r.last[session]
-	if had {
-		r.held -= len(before.ids)
-		if wanted && len(before.ids) > 0 {
-			kept := 0
-			for kept < min(len(ids), len(before.ids)) && before.ids[kept] == uint32(ids[kept]^ids[kept]>>32) {
-				kept++
-			}
-			share, ok = int64(kept)*1e6/int64(len(before.ids)), true
-		}
-	}
-	now := recentTurn{make([]uint32, len(ids)), r.turns}
-	for i, id := range ids {
-		now.ids[i] = uint32(id ^ id>>32)
-	}
-	r.last[session] = now
-	r.queue = append(r.queue, recentKey{session, r.turns})
-	r.turns++
-	r.held += len(ids)
-	r.forget()
-	return share, ok
-}
-
-// forget lets go of the oldest turns while too many ids are held.
-func (r *recentBlocks) forget() {
-	for r.held > maxRecent && r.head < len(r.queue) {
-		k := r.queue[r.head]
-		r.head++
-		if t, ok := r.last[k.session]; ok && t.turn == k.turn {
-			r.held -= len(t.ids)
-			delete(r.last, k.session)
-		}
-	}
-	if r.head > 1<<16 && r.head > len(r.queue)/2 {
-		r.queue = append(r.queue[:0:0], r.queue[r.head:]...)
-		r.head = 0
-	}
 }

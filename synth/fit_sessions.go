@@ -15,6 +15,7 @@ type fitSession struct {
 	last, end int64 // last arrival, and the end of the last turn
 	input     int64 // of the last turn
 	turns     int32
+	blocks    int32 // of the last turn; 0 = not known
 	stream    int32
 	cut       bool // its first turns came before the trace did
 }
@@ -73,8 +74,8 @@ func (s *fitStream) sessionsResult(f *fitting) *model.Sessions {
 	if outputs := empiricalOf(&s.outputs, 1); outputs != nil {
 		m.Outputs = *outputs
 	} else {
-		f.note("%s: no later turn has a known output length: taken as 1 token", s.title())
-		m.Outputs = stats.SpecOf(stats.Constant{Value: 1})
+		f.note("%s: no later turn has a known output length", s.title())
+		m.Outputs = stats.SpecOf(stats.Constant{Value: -1})
 	}
 	m.Gap = empiricalOf(&s.gaps.tally, 1e-9)
 	of := &s.gaps

@@ -36,8 +36,8 @@ type fitStream struct {
 	blockRows int64
 	sizes     map[int32]int64
 	tails     map[string]int64
-	kept      stats.Tally // share of the blocks of the turn before, in millionths
-	lostKept  int64       // turns whose turn before was no longer at hand
+	kept      stats.Tally // share of the blocks of the turn before, in millionths, as often as these are
+	keptTurns int64       // that kept is from
 	roots     fitRoots
 }
 
@@ -130,15 +130,21 @@ func (s *fitStream) turn(f *fitting, r fitRow, ordinal int64, c *fitSession) {
 	if r.at >= 0 {
 		c.last = r.at
 	}
-	if r.size > 0 {
-		share, ok := f.recent.swap(uint32(ordinal), r.ids, !first)
-		switch {
-		case ok:
-			s.kept.Add(share)
-		case !first:
-			s.lostKept++
-		}
+}
+
+// keep takes how much of the blocks of the turn before are the beginning of a
+// turn: what a cache without limit serves of it, so that a branch from an earlier
+// turn counts too.
+func (s *fitStream) keep(f *fitting, r fitRow, hits prefix.Hits, c *fitSession) {
+	if r.size == 0 {
+		c.blocks = 0
+		return
 	}
+	if before := int64(c.blocks); before > 0 && f.reuse.Rate() == 1 {
+		s.kept.AddN(min(before, hits.HitBlocks)*1e6/before, before)
+		s.keptTurns++
+	}
+	c.blocks = int32(len(r.ids))
 }
 
 // times takes what lies between a turn and the one before.

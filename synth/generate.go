@@ -364,7 +364,7 @@ func (m *maker) follow(t *turn) {
 	default:
 		t.input, _ = s.lengths.draw(&t.rand)
 	}
-	t.output = max(0, int64(math.Round(s.outputs.Quantile(t.rand.uniform()))))
+	t.output = max(-1, int64(math.Round(s.outputs.Quantile(t.rand.uniform()))))
 	t.fill(m, kept)
 	heap.Push(&m.due, t)
 }

@@ -174,7 +174,7 @@ type Sessions struct {
 	ThinkFit *Fitted        `json:"think_fits,omitempty"`
 	Growth   *stats.LawSpec `json:"growth_tokens"`                // input of a turn less input of the turn before; may be below 0
 	Answers  bool           `json:"growth_adds_answer,omitempty"` // the output of the turn before comes on top of Growth
-	Outputs  stats.LawSpec  `json:"outputs"`                      // output lengths of later turns
+	Outputs  stats.LawSpec  `json:"outputs"`                      // output lengths of later turns; one below 0 is not known
 }
 
 // Prefix is how prompts share their beginnings, in blocks.
@@ -182,7 +182,7 @@ type Prefix struct {
 	BlockTokens int32          `json:"block_tokens"`
 	Tail        string         `json:"tail"`           // rule for the last block
 	Roots       []Root         `json:"roots"`          // beginnings that many sessions share, the most frequent first
-	Kept        *stats.LawSpec `json:"kept,omitempty"` // share of a turn's blocks that the turn before had, empirical
+	Kept        *stats.LawSpec `json:"kept,omitempty"` // share of the blocks of a turn that a cache serves the next one, by blocks, empirical
 	HitShare    float64        `json:"hit_share"`      // tokens that a cache without limit served, for comparison
 }
 
