@@ -85,3 +85,6 @@ func (b *Batch) attributes(i int) map[string]string {
 	}
 	return out
 }
+
+// ClearAttributes takes the attributes of row i away.
+func (b *Batch) ClearAttributes(i int) { b.Attributes.Null[i] = true }

@@ -98,6 +98,9 @@ func writeTrace(c *cli.Command, step trace.Step, make func(emit func(*trace.Batc
 		if err != nil {
 			return meta, err
 		}
+		if step.Command == "trace anonymize" {
+			step.Inputs = nil // their names and sums would say whose the trace is
+		}
 		meta.History = append(meta.History[:len(meta.History):len(meta.History)], step)
 		return meta, w.Close(meta)
 	}
