@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"strings"
 	"testing"
 
 	"reprise/trace/results"
@@ -13,7 +14,7 @@ const (
 
 // Time per chunk, from bytes to the ledger. Allocations must be 0.
 func BenchmarkResponse(b *testing.B) {
-	for _, c := range []struct{ name, event string }{{"plain", benchPlain}, {"running usage", benchUsage}} {
+	for _, c := range []struct{ name, event string }{{"plain", benchPlain}, {"running usage", strings.Replace(benchUsage, `\n`, "", 1)}, {"escaped", benchUsage}} {
 		b.Run(c.name, func(b *testing.B) {
 			slab := make([]results.Entry, 0, 1024)
 			r := NewResponse(Chat{}, true, 0)

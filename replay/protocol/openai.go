@@ -15,6 +15,8 @@ type openAI struct {
 	scratch
 	stream bool         // a stream was asked for
 	kind   results.Kind // of a choice's tokens without text, if known from the protocol
+	like   likeness     // the event before
+	one    [1]ledger.Delta
 }
 
 func (d *openAI) Reset() {}
@@ -27,12 +29,18 @@ func (d *openAI) Event(e sse.Event, a *ledger.Account) {
 	if !more {
 		return
 	}
+	if delta, usage, ok := d.like.match(data); ok {
+		d.one[0] = delta
+		a.Chunk(s, d.one[:], usage)
+		return
+	}
 	p, ok := d.parse(data)
 	if !ok {
 		a.Malformed(s, data)
 		return
 	}
 	d.common(&p, a)
+	d.like.learn(data, d.deltas, &p)
 	a.Chunk(s, d.deltas, p.usage)
 }
 

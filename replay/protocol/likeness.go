@@ -1,0 +1,176 @@
+package protocol
+
+import (
+	"bytes"
+
+	"reprise/replay/ledger"
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+// A likeness remembers an event that was read in full, so that the next one,
+// which most often differs in its text and its running counts alone, need not
+// be: where all other bytes are equal, so is their meaning. What an event holds
+// is never guessed: whatever is not equal byte for byte is read in full, and
+// becomes the event that is remembered.
+type likeness struct {
+	armed  bool
+	parts  [likeParts][]byte // literal bytes: before the text, behind it, and around the counts
+	counts [likeParts - 2]likeCount
+	n      int // counts in use
+	delta  ledger.Delta
+	usage  ledger.Usage
+	memory []byte // of parts
+}
+
+// likeParts is one part more than there are holes: the text and two counts.
+const likeParts = 4
+
+// likeCount says which count stands in a hole.
+type likeCount uint8
+
+const (
+	likeTotal  likeCount = iota // total_tokens, which nothing is made of
+	likeOutput                  // completion_tokens
+)
+
+// learn remembers an event of one choice with plain text, if it is such a one;
+// else the one before stays. data is the event, of which content is a part.
+func (l *likeness) learn(data []byte, deltas []ledger.Delta, p *payload) {
+	if len(deltas) != 1 || p.err != nil || p.timings != nil {
+		return
+	}
+	d := &deltas[0]
+	if d.Kind != results.KindContent || len(d.Content) == 0 || d.Role || len(d.Reasoning)+len(d.Refusal)+len(d.Tools)+len(d.Finish) > 0 || d.IDs.Known || d.Logprobs.Known || d.Format.Known {
+		return
+	}
+	at, ok := within(data, d.Content)
+	if !ok || at == 0 || data[at-1] != '"' {
+		return // an escape was undone: the text is not a part of the event
+	}
+	end := at + len(d.Content)
+	l.armed = false
+	l.memory = append(l.memory[:0], data...)
+	l.delta, l.usage, l.n = *d, p.usage, 0
+	l.delta.Content, l.delta.Tools = nil, nil
+	l.parts[0] = l.memory[:at]
+	rest := end
+	if p.usage != (ledger.Usage{}) && !l.holes(end, &rest) {
+		return
+	}
+	l.parts[l.n+1] = l.memory[rest:]
+	l.armed = true
+}
+
+// holes finds the running counts behind the text, in their order.
+func (l *likeness) holes(from int, rest *int) bool {
+	keys := [...]struct {
+		key  []byte
+		what likeCount
+	}{{keyCompletion, likeOutput}, {keyTotal, likeTotal}}
+	var at [len(keys)]int
+	for i, k := range keys {
+		at[i] = -1
+		if bytes.Count(l.memory, k.key) != 1 {
+			continue
+		}
+		if j := bytes.Index(l.memory[from:], k.key); j >= 0 {
+			at[i] = from + j + len(k.key)
+		}
+	}
+	first, second := 0, 1
+	if at[1] >= 0 && (at[0] < 0 || at[1] < at[0]) {
+		first, second = 1, 0
+	}
+	for _, i := range [...]int{first, second} {
+		if at[i] < 0 {
+			continue
+		}
+		value, width := digits(l.memory[at[i]:])
+		if width == 0 {
+			return false
+		}
+		if keys[i].what == likeOutput && l.usage.Output != trace.Some(value) {
+			return false // another count of that name was the one that counts
+		}
+		l.counts[l.n] = keys[i].what
+		l.n++
+		l.parts[l.n] = l.memory[*rest:at[i]]
+		*rest = at[i] + width
+	}
+	return true
+}
+
+var (
+	keyCompletion = []byte(`"completion_tokens":`)
+	keyTotal      = []byte(`"total_tokens":`)
+)
+
+// match returns what the event holds if it is like the one remembered.
+func (l *likeness) match(data []byte) (d ledger.Delta, u ledger.Usage, ok bool) {
+	if !l.armed || !bytes.HasPrefix(data, l.parts[0]) {
+		return d, u, false
+	}
+	rest := data[len(l.parts[0]):]
+	n := plainText(rest)
+	if n <= 0 || !bytes.HasPrefix(rest[n:], l.parts[1]) {
+		return d, u, false
+	}
+	text := rest[:n:n]
+	rest = rest[n+len(l.parts[1]):]
+	u = l.usage
+	for i := range l.n {
+		value, width := digits(rest)
+		if width == 0 || !bytes.HasPrefix(rest[width:], l.parts[i+2]) {
+			return d, u, false
+		}
+		if l.counts[i] == likeOutput {
+			u.Output.Value = value
+		}
+		rest = rest[width+len(l.parts[i+2]):]
+	}
+	if len(rest) != 0 {
+		return d, u, false
+	}
+	d = l.delta
+	d.Content = text
+	return d, u, true
+}
+
+// plainText returns the length of the text before the quote that ends it; -1 if
+// there is an escape, or a byte that must be escaped, before.
+func plainText(b []byte) int {
+	for i, c := range b {
+		if c == '"' {
+			return i
+		}
+		if c == '\\' || c < ' ' {
+			return -1
+		}
+	}
+	return -1
+}
+
+// digits reads a whole number of JSON without a sign; width 0 if there is none,
+// or one that is not written that way, or larger than any count.
+func digits(b []byte) (value int64, width int) {
+	for width < len(b) && b[width]-'0' <= 9 {
+		value = value*10 + int64(b[width]-'0')
+		if width++; width > 18 {
+			return 0, 0
+		}
+	}
+	if width > 1 && b[0] == '0' || width < len(b) && (b[width] == '.' || b[width]|0x20 == 'e') {
+		return 0, 0
+	}
+	return value, width
+}
+
+// within returns where part, which was sliced from whole, begins in it.
+func within(whole, part []byte) (int, bool) {
+	at := cap(whole) - cap(part)
+	if at < 0 || at+len(part) > len(whole) || len(part) == 0 || &whole[at] != &part[0] {
+		return 0, false
+	}
+	return at, true
+}
