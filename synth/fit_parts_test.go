@@ -40,11 +40,11 @@ func arriving(t testing.TB, tick time.Duration, n int, gap func(i int) float64) 
 // 0 included, under a rate that changes.
 func TestFitResidualSeesThroughTicks(t *testing.T) {
 	for _, shape := range []float64{0.25, 0.5, 1, 3} {
-		for _, tick := range []time.Duration{time.Microsecond, time.Millisecond, 50 * time.Millisecond, 250 * time.Millisecond} {
+		for _, tick := range []time.Duration{time.Microsecond, 50 * time.Millisecond, 250 * time.Millisecond} {
 			law := stats.Gamma{Shape: shape, Scale: 0.25 / shape}
 			r := stats.Stream(11, uint64(shape*100), uint64(tick))
-			m := arriving(t, tick, 8000, func(i int) float64 {
-				if i < 4000 {
+			m := arriving(t, tick, 4000, func(i int) float64 {
+				if i < 2000 {
 					return law.Rand(r)
 				}
 				return 4 * law.Rand(r)
@@ -217,7 +217,7 @@ func TestFitThinkTimes(t *testing.T) {
 func TestFitBootstrap(t *testing.T) {
 	r := stats.Stream(8)
 	var rows []trace.Request
-	for i := range 300 {
+	for i := range 150 {
 		rows = append(rows, trace.Request{ID: int64(i), Operation: trace.OpChat, InputTokens: trace.Some(int64(1 + 500*r.ExpFloat64())), OutputTokens: trace.Some(int64(20 + r.IntN(5)))})
 	}
 	m := write(t, trace.Meta{Clock: trace.ClockNone}, rows)
@@ -240,7 +240,7 @@ func TestFitBootstrap(t *testing.T) {
 	if l.BootstrapP["exponential"] < 0.01 || l.BootstrapP["lognormal"] > 0.05 {
 		t.Errorf("p of an exponential sample: %v", l.BootstrapP)
 	}
-	if l.IntervalsHow != "95 %, percentile, 60 draws of 300 rows" {
+	if l.IntervalsHow != "95 %, percentile, 60 draws of 150 rows" {
 		t.Errorf("intervals are %s", l.IntervalsHow)
 	}
 	if !bytes.Equal(written(t, w), written(t, fitOf(t, m, FitOptions{Bootstrap: 60, Seed: 2}))) {
