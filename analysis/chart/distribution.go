@@ -96,16 +96,21 @@ func (s Sample) says() string {
 func logRange(samples []Sample) (from, to float64) {
 	var ends []float64
 	for _, s := range samples {
-		for _, p := range s.CDF {
-			if p.X > 0 {
-				ends = append(ends, p.X)
-				break
-			}
-		}
-		ends = append(ends, s.Max)
+		ends = append(ends, leastAbove0(s.Dist), s.Max)
 	}
 	b := Axis{Log: true}.bounds(ends, 0.03)
 	return b[0], b[1]
+}
+
+// leastAbove0 is the smallest value above 0 that is a point of the distribution
+// function; there is one if the largest value is above 0.
+func leastAbove0(d *analysis.Dist) float64 {
+	for _, p := range d.CDF {
+		if p.X > 0 {
+			return p.X
+		}
+	}
+	return d.Max
 }
 
 // steps is the distribution function from one end of the axis to the other.
@@ -174,8 +179,9 @@ func quantileTable(q Quantity, samples []Sample, laws []Law) *Table {
 // QQ draws the quantiles of a sample against those of laws, on logarithmic axes:
 // where a law fits, its marks lie on the diagonal. Quantiles are shown that have
 // at least five values on either side; they are type 1 from the points of the
-// sample's distribution function. False if there are no laws or no such
-// quantiles above 0.
+// sample's distribution function. Marks far off the values (beyond a hundredth of
+// the least or a hundred times the largest) are left out and counted. False if
+// there are no laws or no such quantiles above 0.
 func QQ(q Quantity, d *analysis.Dist, laws ...Law) (Chart, bool) {
 	c := Chart{
 		ID: q.ID + "-qq", Title: q.Title + ": quantiles of laws and of the sample",
@@ -188,27 +194,36 @@ func QQ(q Quantity, d *analysis.Dist, laws ...Law) (Chart, bool) {
 	}
 	c.Subtitle = "n " + grouped(d.N)
 	low, high := math.Inf(1), 0.0
+	least, most := leastAbove0(d), d.Max
 	var marks []Series
+	var far int64
 	t := &Table{Header: []string{"law", "marks", "observed over law, least", "most"}}
 	for _, l := range laws {
 		s := Series{Name: l.Name, Kind: Points}
-		least, most := math.Inf(1), 0.0
+		lowest, highest := math.Inf(1), 0.0 // observed over law
 		for _, p := range qqLevels(d.N) {
 			x, y := l.Quantile(p), quantile1(d, p)
-			if !(x > 0) || math.IsInf(x, 0) || !(y > 0) || len(s.X) > 0 && x < s.X[len(s.X)-1] {
+			switch {
+			case !(y > 0) || math.IsNaN(x) || len(s.X) > 0 && x < s.X[len(s.X)-1]:
+				continue
+			case x < least/100 || x > most*100:
+				far++
 				continue
 			}
 			s.X, s.Y = append(s.X, x), append(s.Y, y)
 			low, high = min(low, x, y), max(high, x, y)
-			least, most = min(least, y/x), max(most, y/x)
+			lowest, highest = min(lowest, y/x), max(highest, y/x)
 		}
 		if len(s.X) > 0 {
 			marks = append(marks, s)
-			t.Rows = append(t.Rows, []string{l.Name, grouped(int64(len(s.X))), analysis.NumberText(least), analysis.NumberText(most)})
+			t.Rows = append(t.Rows, []string{l.Name, grouped(int64(len(s.X))), analysis.NumberText(lowest), analysis.NumberText(highest)})
 		}
 	}
 	if len(marks) == 0 {
 		return c, false
+	}
+	if far > 0 {
+		c.Note += fmt.Sprintf(" %s marks too far to the side are left out.", grouped(far))
 	}
 	b := Axis{Log: true}.bounds([]float64{low, high}, 0.03)
 	c.X.From, c.X.To, c.Y.From, c.Y.To = b[0], b[1], b[0], b[1]

@@ -91,8 +91,10 @@ func paragraph(dc draw.Canvas, s text.Style, words string) draw.Canvas {
 	return dc
 }
 
-// wrapped breaks words into lines of at most a width.
+// wrapped breaks words into lines that leave some of a width free: an SVG may be
+// shown in a font that is wider than the one that is measured here.
 func wrapped(s text.Style, words string, width vg.Length) []string {
+	width *= 0.87
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(words) {

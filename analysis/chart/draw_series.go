@@ -2,6 +2,7 @@ package chart
 
 import (
 	"image/color"
+	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -98,12 +99,35 @@ func dashes(px []float64) []vg.Length {
 	return out
 }
 
+// mark draws the shape of a style. Those of gonum/plot that are not filled have
+// lines too thin to see.
 func (st style) mark(dc draw.Canvas, at vg.Point) {
-	shapes := map[string]draw.GlyphDrawer{
-		"circle": draw.CircleGlyph{}, "square": draw.BoxGlyph{}, "triangle": draw.PyramidGlyph{},
-		"cross": draw.CrossGlyph{}, "ring": draw.RingGlyph{}, "plus": draw.PlusGlyph{},
+	const r = 2.4
+	stroke := func(points ...vg.Point) {
+		dc.StrokeLines(draw.LineStyle{Color: st.Light, Width: 1.1}, points)
 	}
-	dc.DrawGlyph(draw.GlyphStyle{Color: st.Light, Radius: 2.2, Shape: shapes[st.Shape]}, at)
+	to := func(x, y vg.Length) vg.Point { return vg.Point{X: at.X + x*r, Y: at.Y + y*r} }
+	switch st.Shape {
+	case "circle":
+		dc.DrawGlyphNoClip(draw.GlyphStyle{Color: st.Light, Radius: r, Shape: draw.CircleGlyph{}}, at)
+	case "square":
+		dc.FillPolygon(st.Light, []vg.Point{to(-1, -1), to(1, -1), to(1, 1), to(-1, 1)})
+	case "triangle":
+		dc.FillPolygon(st.Light, []vg.Point{to(-1.1, -1), to(1.1, -1), to(0, 1.2)})
+	case "cross":
+		stroke(to(-1, -1), to(1, 1))
+		stroke(to(-1, 1), to(1, -1))
+	case "plus":
+		stroke(to(-1.2, 0), to(1.2, 0))
+		stroke(to(0, -1.2), to(0, 1.2))
+	case "ring":
+		var ring []vg.Point
+		for i := range 25 {
+			sin, cos := math.Sincos(float64(i) * math.Pi / 12)
+			ring = append(ring, to(vg.Length(cos), vg.Length(sin)))
+		}
+		stroke(ring...)
+	}
 }
 
 // lines draws the references; the legend has their labels, where they hide

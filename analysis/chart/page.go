@@ -137,6 +137,7 @@ type legendView struct {
 	Line    bool
 	Dash    string
 	Mark    string // path of a mark, around (14, 7)
+	Fill    bool   // of the mark
 	Opacity string // of a box
 }
 
@@ -160,11 +161,11 @@ func figure(c *Chart, index int) figureView {
 		case Bars:
 			l.Opacity = "1"
 		case Points:
-			l.Mark = shapePaths[st.Shape]
+			l.Mark, l.Fill = shapePaths[st.Shape], filledShapes[st.Shape]
 		default:
 			l.Line, l.Dash = true, joined(st.Dash)
 			if s.Marks {
-				l.Mark = shapePaths[st.Shape]
+				l.Mark, l.Fill = shapePaths[st.Shape], filledShapes[st.Shape]
 			}
 		}
 		v.Legend = append(v.Legend, l)
@@ -184,6 +185,8 @@ var shapePaths = map[string]string{
 	"cross":    "M11.5 4.5l5 5m0-5l-5 5",
 	"plus":     "M14 3.5v7m-3.5-3.5h7",
 }
+
+var filledShapes = map[string]bool{"circle": true, "square": true, "triangle": true}
 
 func joined(dash []float64) string {
 	var parts []string

@@ -9,11 +9,10 @@ var font = "12px system-ui,-apple-system,'Segoe UI',Roboto,'Liberation Sans',Ari
 // color returns a colour of the style sheet as it is now, light or dark.
 function color(name) { return getComputedStyle(root).getPropertyValue("--" + name).trim(); }
 
-function digits(v) { return +v.toPrecision(5); }
-
 // tickText writes a number as tickText of scale.go does.
-function tickText(v) {
+function tickText(v, count) {
 	var size = Math.abs(v);
+	function digits(v) { return +v.toPrecision(count || 4); }
 	if (size < 1e-12) return "0";
 	if (size < 1e-4) return digits(v).toExponential();
 	var units = [[1e12, 1e12, "T"], [1e9, 1e9, "G"], [1e6, 1e6, "M"], [1e4, 1e3, "k"]];
@@ -45,7 +44,7 @@ function logTicks(from, to, n) {
 function axis(of, scale, room) {
 	var across = scale === "x";
 	return {
-		scale: scale, side: across ? 2 : 3, font: font, labelFont: font, label: of.label, labelSize: 20, labelGap: across ? 0 : 2,
+		scale: scale, side: across ? 2 : 3, font: font, labelFont: font, label: of.unit ? of.title + ", " + of.unit : of.title, labelSize: 20, labelGap: across ? 0 : 2,
 		stroke: function () { return color("faint"); },
 		grid: {stroke: function () { return color("rule"); }, width: 1},
 		ticks: {stroke: function () { return color("faint"); }, width: 1, size: 5},
@@ -63,7 +62,11 @@ function axis(of, scale, room) {
 			var n = Math.max(2, Math.floor(px / room));
 			return (of.log ? logTicks : linearTicks)(from, to, n);
 		},
-		values: function (u, splits) { return splits.map(tickText); }
+		values: function (u, splits) {
+			var step = splits.length > 1 ? splits[1] - splits[0] : 1, end = splits.reduce(function (a, v) { return Math.max(a, Math.abs(v)); }, 0);
+			var count = Math.min(15, Math.max(5, 1 + Math.ceil(Math.log10(end / step))));
+			return splits.map(function (v) { return tickText(v, of.log && end > 5 * splits[0] ? 5 : count); });
+		}
 	};
 }
 
@@ -163,12 +166,13 @@ function valueAt(c, s, x) {
 }
 
 function readout(c, x, y) {
-	var parts = [c.x.label + " " + tickText(x)];
+	function said(of, v) { return of.title + " " + tickText(v) + (of.unit ? " " + of.unit : ""); }
+	var parts = [said(c.x, x)];
 	if (c.grid && y !== null) {
 		var cell = c.grid.cells.find(function (k) {
 			return c.grid.x[k[0]] <= x && x < c.grid.x[k[0] + 1] && c.grid.y[k[1]] <= y && y < c.grid.y[k[1] + 1];
 		});
-		parts.push(c.y.label + " " + tickText(y), c.grid.of + " " + (cell ? cell[2].toLocaleString("en") : 0));
+		parts.push(said(c.y, y), c.grid.of + " " + (cell ? cell[2].toLocaleString("en") : 0));
 	}
 	c.series.forEach(function (s) {
 		var text = valueAt(c, s, x);

@@ -23,7 +23,8 @@ type drawing struct {
 }
 
 type drawingAxis struct {
-	Label string  `json:"label"`
+	Title string  `json:"title"`
+	Unit  string  `json:"unit,omitempty"`
 	Log   bool    `json:"log,omitempty"`
 	Range numbers `json:"range"`
 }
@@ -90,7 +91,7 @@ func encode(drawings []drawing) ([]byte, error) {
 
 func drawingOf(c *Chart) drawing {
 	x, y := c.bounds()
-	d := drawing{X: drawingAxis{c.X.label(), c.X.Log, x[:]}, Y: drawingAxis{c.Y.label(), c.Y.Log, y[:]}, Series: []drawingSeries{}}
+	d := drawing{X: drawingAxis{c.X.Title, c.X.Unit, c.X.Log, x[:]}, Y: drawingAxis{c.Y.Title, c.Y.Unit, c.Y.Log, y[:]}, Series: []drawingSeries{}}
 	for i := range c.Series {
 		s, st := c.thinned(&c.Series[i], x, y), c.style(i)
 		out := drawingSeries{Name: s.Name, Kind: s.Kind, Style: c.styleIndex(i), Marks: s.Marks, Dash: st.Dash, Shape: st.Shape, X: s.X, Y: s.Y, Low: s.Low}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"reprise/analysis"
 )
 
 // bounds returns what each axis shows: both drawings show the same.
@@ -102,9 +100,11 @@ func linearTicks(from, to float64, n int) []tick {
 			break
 		}
 	}
+	// as many digits as tell one tick from the next
+	digits := min(15, max(tickDigits, 1+int(math.Ceil(math.Log10(max(math.Abs(from), math.Abs(to))/step)))))
 	var out []tick
 	for k := math.Ceil(from/step - 1e-9); k*step <= to+1e-9*step; k++ {
-		out = append(out, tick{k * step, tickText(k * step)})
+		out = append(out, tick{k * step, numberText(k*step, digits)})
 	}
 	return out
 }
@@ -143,39 +143,37 @@ func logTicks(from, to float64, n int) []tick {
 	return out
 }
 
+// tickDigits is how many digits of a number count where one tick is far from the
+// next.
+const tickDigits = 5
+
 // tickText writes a number as short as an axis needs: 0.001, 250, 10k, 2M.
-func tickText(v float64) string {
+func tickText(v float64) string { return numberText(v, tickDigits) }
+
+func numberText(v float64, digits int) string {
 	size := math.Abs(v)
 	switch {
-	case size == 0 || size < 1e-12:
+	case size < 1e-12:
 		return "0"
 	case size < 1e-4:
-		text := strconv.FormatFloat(v, 'e', -1, 64)
-		if text = significant(v, 'e'); strings.Contains(text, "e-0") {
-			text = strings.Replace(text, "e-0", "e-", 1)
-		}
-		return text
+		return strings.Replace(significant(v, 'e', digits), "e-0", "e-", 1)
 	}
 	for _, unit := range []struct {
-		size float64
-		name string
-	}{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e4, "k"}} {
-		if size >= unit.size*0.9999999 {
-			per := unit.size
-			if unit.name == "k" {
-				per = 1e3
-			}
-			return significant(v/per, 'f') + unit.name
+		from, size float64
+		name       string
+	}{{1e12, 1e12, "T"}, {1e9, 1e9, "G"}, {1e6, 1e6, "M"}, {1e4, 1e3, "k"}} {
+		if size >= unit.from*0.9999999 {
+			return significant(v/unit.size, 'f', digits) + unit.name
 		}
 	}
 	if v == math.Trunc(v) {
-		return analysis.Grouped(int64(v))
+		return grouped(int64(v))
 	}
-	return significant(v, 'f')
+	return significant(v, 'f', digits)
 }
 
-// significant writes v with at most five digits that count.
-func significant(v float64, format byte) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 4, 64), 64)
+// significant writes v with at most so many digits that count.
+func significant(v float64, format byte, digits int) string {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64)
 	return strconv.FormatFloat(rounded, format, -1, 64)
 }

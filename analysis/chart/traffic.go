@@ -110,7 +110,9 @@ func densityTopic(t *analysis.Traffic) topic {
 	}
 	median := Series{Name: "median output of each tenth of the inputs", Kind: Lines, Marks: true}
 	p90 := Series{Name: "p90", Kind: Lines, Marks: true}
-	c.Numbers = &Table{Header: []string{"input tokens", "n", "output median", "p90"}}
+	if len(t.Dependence.ByInput) > 0 {
+		c.Numbers = &Table{Header: []string{"input tokens", "n", "output median", "p90"}}
+	}
 	for _, b := range t.Dependence.ByInput {
 		c.Numbers.Rows = append(c.Numbers.Rows, []string{grouped(b.FromInput) + " to " + grouped(b.ToInput), grouped(b.N), analysis.NumberText(b.Median), analysis.NumberText(b.P90)})
 		if b.FromInput > 0 && b.Median > 0 && b.P90 > 0 {
@@ -235,18 +237,14 @@ func LawsOf(f *model.Fitted) []Law {
 		if !fit.Identified || fit.Law == nil || len(out) == drawnLaws {
 			continue
 		}
-		name := lawName(fit.Law)
-		if f.Best != "" && fit.Law.Name() == f.Best {
-			name += " (best)"
+		name, capped := fit.Law.Name(), ""
+		if c, ok := fit.Law.(stats.Capped); ok {
+			name, capped = c.Of.Name(), ", capped"
 		}
-		out = append(out, Law{name, fit.Law})
+		if f.Best != "" && name == f.Best {
+			capped += " (best)"
+		}
+		out = append(out, Law{name + capped, fit.Law})
 	}
 	return out
-}
-
-func lawName(l stats.Law) string {
-	if c, ok := l.(stats.Capped); ok {
-		return c.Of.Name() + ", capped"
-	}
-	return l.Name()
 }
