@@ -99,7 +99,7 @@ func (g *Grid) shade(n int64) float64 {
 	if most <= 1 {
 		return 1
 	}
-	return 0.12 + 0.88*math.Log(float64(n))/math.Log(float64(most))
+	return 0.18 + 0.82*math.Log(float64(n))/math.Log(float64(most))
 }
 
 var chartID = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)

@@ -160,6 +160,9 @@ func TestTicks(t *testing.T) {
 		{Axis{Log: true}, 1e-5, 2, 9, "1e-5 0.0001 0.001 0.01 0.1 1"},
 		{Axis{Log: true}, 0.9, 120, 9, "1 2 5 10 20 50 100"},
 		{Axis{Log: true}, 1, 10, 9, "1 2 3 5 7 10"},
+		{Axis{Log: true}, 17, 425, 4, "20 50 100 200"},
+		{Axis{Log: true}, 17, 425, 3, "30 100 300"},
+		{Axis{Log: true}, 17, 425, 2, "200 400"},
 		{Axis{Log: true}, 1e-9, 1e9, 9, "1e-8 1e-6 0.0001 0.01 1 100 10k 1M 100M"},
 	} {
 		var labels []string

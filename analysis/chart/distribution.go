@@ -227,7 +227,7 @@ func QQ(q Quantity, d *analysis.Dist, laws ...Law) (Chart, bool) {
 	}
 	b := Axis{Log: true}.bounds([]float64{low, high}, 0.03)
 	c.X.From, c.X.To, c.Y.From, c.Y.To = b[0], b[1], b[0], b[1]
-	c.Series = append([]Series{{Name: "equal", Kind: Lines, X: b[:], Y: b[:]}}, marks...)
+	c.Series = append([]Series{{Name: "equal quantiles", Kind: Lines, X: b[:], Y: b[:]}}, marks...)
 	c.Numbers = t
 	return c, true
 }

@@ -22,6 +22,7 @@ function tickText(v, count) {
 }
 
 function linearTicks(from, to, n) {
+	n = Math.max(n, 3);
 	var step = Math.pow(10, Math.floor(Math.log10((to - from) / n))), out = [];
 	var k = [1, 2, 5, 10].find(function (k) { return (to - from) / (k * step) <= n; });
 	step *= k;
@@ -29,16 +30,24 @@ function linearTicks(from, to, n) {
 	return out;
 }
 
-function logTicks(from, to, n) {
-	var decades = Math.log10(to / from), out = [];
-	if (decades < 0.7) return linearTicks(from, to, n);
-	var leads = 5 * decades <= n ? [1, 2, 3, 5, 7] : 3 * decades <= n ? [1, 2, 5] : [1], each = Math.max(1, Math.ceil(decades / n));
+function decadeTicks(from, to, leads, each) {
+	var out = [];
 	for (var k = Math.floor(Math.log10(from)); k <= Math.ceil(Math.log10(to)); k++)
 		leads.forEach(function (lead) {
 			var at = +(lead + "e" + k);
 			if (at >= from && at <= to && k % each === 0) out.push(at);
 		});
 	return out;
+}
+
+// logTicks chooses labels as logTicks of scale.go does.
+function logTicks(from, to, n) {
+	var sets = [[1, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]], decades = Math.log10(to / from);
+	for (var i = 0; i < sets.length; i++) {
+		var out = decadeTicks(from, to, sets[i], 1);
+		if (out.length >= 2 && out.length <= n) return out;
+	}
+	return decades < 2 ? linearTicks(from, to, n) : decadeTicks(from, to, [1], Math.max(1, Math.ceil(decades / n)));
 }
 
 function axis(of, scale, room) {

@@ -92,7 +92,10 @@ func (a Axis) ticks(from, to float64, n int) []tick {
 	return linearTicks(from, to, n)
 }
 
+// linearTicks is at 1, 2 or 5 times a power of ten; below three, there might be
+// none.
 func linearTicks(from, to float64, n int) []tick {
+	n = max(n, 3)
 	step := math.Pow(10, math.Floor(math.Log10((to-from)/float64(n))))
 	for _, k := range []float64{1, 2, 5, 10} {
 		if (to-from)/(k*step) <= float64(n) {
@@ -109,38 +112,45 @@ func linearTicks(from, to float64, n int) []tick {
 	return out
 }
 
-// logTicks labels as many of 1, 2, 5 or of 1, 2, 3, 5, 7 of each decade as there
-// is room for, else every decade, or every second one.
+// logLeads are the leading digits that a logarithmic axis labels, the densest
+// first.
+var logLeads = [][]int{{1, 2, 3, 5, 7}, {1, 2, 5}, {1, 3}, {1}}
+
+// logTicks labels as many leading digits of each decade as there is room for,
+// else every second decade or fewer; an axis too short for two of them is
+// labelled like a linear one.
 func logTicks(from, to float64, n int) []tick {
+	for _, leads := range logLeads {
+		if out, labels := decadeTicks(from, to, leads, 1); labels >= 2 && labels <= n {
+			return out
+		}
+	}
 	decades := math.Log10(to / from)
-	if decades < 0.7 { // no more than one of 1, 2, 5 might lie inside
+	if decades < 2 {
 		return linearTicks(from, to, n)
 	}
-	labelled := func(k int, lead float64) bool { return lead == 1 }
-	switch {
-	case 5*decades <= float64(n):
-		labelled = func(_ int, lead float64) bool { return lead <= 3 || lead == 5 || lead == 7 }
-	case 3*decades <= float64(n):
-		labelled = func(_ int, lead float64) bool { return lead == 1 || lead == 2 || lead == 5 }
-	case decades > float64(n):
-		each := int(math.Ceil(decades / float64(n)))
-		labelled = func(k int, lead float64) bool { return lead == 1 && k%each == 0 }
-	}
-	var out []tick
+	out, _ := decadeTicks(from, to, logLeads[len(logLeads)-1], max(1, int(math.Ceil(decades/float64(n)))))
+	return out
+}
+
+// decadeTicks returns ticks at all digits of each decade, with labels at the
+// leads of every so many decades.
+func decadeTicks(from, to float64, leads []int, each int) (out []tick, labels int) {
 	for k := int(math.Floor(math.Log10(from))); k <= int(math.Ceil(math.Log10(to))); k++ {
-		for lead := 1.0; lead < 10; lead++ {
-			at, _ := strconv.ParseFloat(strconv.Itoa(int(lead))+"e"+strconv.Itoa(k), 64)
+		for lead := 1; lead < 10; lead++ {
+			at, _ := strconv.ParseFloat(strconv.Itoa(lead)+"e"+strconv.Itoa(k), 64)
 			if at < from || at > to {
 				continue
 			}
 			t := tick{at: at}
-			if labelled(k, lead) {
+			if k%each == 0 && slices.Contains(leads, lead) {
 				t.label = tickText(at)
+				labels++
 			}
 			out = append(out, t)
 		}
 	}
-	return out
+	return out, labels
 }
 
 // tickDigits is how many digits of a number count where one tick is far from the

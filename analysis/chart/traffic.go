@@ -51,11 +51,14 @@ func (t *topic) distribution(q Quantity, d *analysis.Dist, f *model.Fitted) {
 		t.notes = append(t.notes, strings.ToLower(q.Title[:1])+q.Title[1:]+": no chart, since no value is above 0")
 		return
 	}
-	if f != nil && f.Best == "" && f.Refuse != "" {
+	refused := f != nil && f.Best == "" && f.Refuse != ""
+	if refused {
 		c.Note = "No family is named best: " + f.Refuse + "."
 	}
 	t.add(c, true)
-	t.add(QQ(q, d, laws...))
+	if !refused {
+		t.add(QQ(q, d, laws...))
+	}
 }
 
 func arrivalsTopic(t *analysis.Traffic, w *model.Workload, f fits) topic {

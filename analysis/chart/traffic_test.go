@@ -118,7 +118,7 @@ func TestTrafficPageModel(t *testing.T) {
 	for id, want := range map[string][]string{
 		"rate":      {"requests/s", "least and most of the bins", "fitted rate of requests"},
 		"gaps-cdf":  {"observed", "exponential (best)", "gamma"},
-		"gaps-qq":   {"equal", "exponential (best)", "gamma"},
+		"gaps-qq":   {"equal quantiles", "exponential (best)", "gamma"},
 		"input-cdf": {"observed", "lognormal, capped (best)", "gamma"},
 		"turns-cdf": {"observed"},
 	} {
