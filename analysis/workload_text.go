@@ -139,7 +139,7 @@ func sessionsText(p *printer, s *model.Sessions) {
 		text += fmt.Sprintf(", %s turns on average", numberText(*s.TurnFits.Mean))
 	}
 	if s.Open > 0 {
-		text += fmt.Sprintf("; %s are open at an end of the trace", Grouped(s.Open))
+		text += fmt.Sprintf("; open at an end of the trace: %s", Grouped(s.Open))
 	}
 	p.pair("sessions", text)
 	if s.TurnFits != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"reprise/synth/model"
@@ -75,8 +76,8 @@ func (o *FitOptions) Check() error {
 	switch {
 	case o.By != FitAll && o.By != FitClient && o.By != FitModel:
 		return trace.WithFix(fmt.Errorf("--by %q: no such grouping", o.By), "use all, client or model")
-	case o.Streams < 1 || o.Streams > 10_000:
-		return fmt.Errorf("--clients %d: must be from 1 to 10000", o.Streams)
+	case o.Streams < 1 || o.Streams > 1000:
+		return fmt.Errorf("--clients %d: must be from 1 to 1000", o.Streams)
 	case o.Bootstrap < 0:
 		return fmt.Errorf("--bootstrap %d: must not be below 0", o.Bootstrap)
 	case o.Profile < 0:
@@ -160,7 +161,7 @@ func (f *fitting) workload(ctx context.Context) (*model.Workload, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
 		}
-		stream, err := f.stream(s)
+		stream, err := f.stream(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.title(), err)
 		}
@@ -173,6 +174,14 @@ func (f *fitting) workload(ctx context.Context) (*model.Workload, error) {
 // note keeps a sentence for the provenance.
 func (f *fitting) note(format string, args ...any) {
 	f.notes = append(f.notes, fmt.Sprintf(format, args...))
+}
+
+// noteOn keeps a sentence about a stream, which it names where there are several.
+func (f *fitting) noteOn(s *fitStream, format string, args ...any) {
+	if len(f.streams) > 1 {
+		format = strings.ReplaceAll(s.title(), "%", "%%") + ": " + format
+	}
+	f.note(format, args...)
 }
 
 // generalNotes says what holds for all streams.
@@ -197,6 +206,9 @@ func (f *fitting) generalNotes() {
 	}
 	if f.mode.named && f.unnamed > 0 {
 		f.note("sessions: %d of %d rows name no session, and were taken for sessions of one turn", f.unnamed, f.rows)
+	}
+	if f.mode.named && int64(len(f.ordinals)) == f.rows-f.unnamed {
+		f.note("sessions: every session that is named has one row: rows stand alone")
 	}
 	if !f.mode.infer && !f.mode.named {
 		f.note("sessions: none is recorded, and there are too many distinct blocks to infer them: rows stand alone")

@@ -18,12 +18,12 @@ func (f *fitting) arrivals(s *fitStream, of string) (*model.Arrivals, error) {
 		return nil, nil
 	}
 	if f.clock.period == 0 {
-		f.note("%s: arrivals: not measurable: all %d arrivals come at the same time", s.title(), len(s.stamps))
+		f.noteOn(s, "arrivals: not measurable: all %d arrivals come at the same time", len(s.stamps))
 		return nil, nil
 	}
 	starts, all := f.times(s, of)
 	if len(starts) == 0 {
-		f.note("%s: arrivals: not measurable: no session begins at a known time", s.title())
+		f.noteOn(s, "arrivals: not measurable: no session begins at a known time")
 		return nil, nil
 	}
 	m := &model.Arrivals{Of: of, N: int64(len(starts)), RateHz: float64(len(starts)) / f.clock.period}

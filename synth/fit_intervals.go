@@ -2,6 +2,7 @@ package synth
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -29,10 +30,10 @@ type keyedLength struct {
 }
 
 // intervals adds tests and intervals to the fits of a stream.
-func (f *fitting) intervals(s *fitStream, m *model.Stream) error {
+func (f *fitting) intervals(ctx context.Context, s *fitStream, m *model.Stream) error {
 	if a := m.Arrivals; a != nil && len(a.Gap.Fits) > 0 {
 		starts, _ := f.times(s, a.Of)
-		if err := f.gapIntervals(starts, a.Gap, s.ordinal); err != nil {
+		if err := f.gapIntervals(ctx, starts, a.Gap, s.ordinal); err != nil {
 			return err
 		}
 	}
@@ -43,13 +44,13 @@ func (f *fitting) intervals(s *fitStream, m *model.Stream) error {
 		} else if s.thinks.tally.N() > 0 {
 			of = &s.thinks
 		}
-		if err := f.thinkIntervals(of, m.Sessions.ThinkFit, s.ordinal); err != nil {
+		if err := f.thinkIntervals(ctx, of, m.Sessions.ThinkFit, s.ordinal); err != nil {
 			return err
 		}
 	}
 	for side, fitted := range []*model.Fitted{m.Lengths.Input, m.Lengths.Output} {
 		if fitted != nil && len(fitted.Fits) > 0 {
-			if err := f.lengthIntervals(s, m.Sessions != nil, side, fitted); err != nil {
+			if err := f.lengthIntervals(ctx, s, m.Sessions != nil, side, fitted); err != nil {
 				return err
 			}
 		}
@@ -63,26 +64,26 @@ func (f *fitting) seedOf(purpose, ordinal, part uint64) uint64 {
 }
 
 // gapIntervals takes blocks of a minute.
-func (f *fitting) gapIntervals(starts []int64, m *model.Fitted, ordinal uint64) error {
+func (f *fitting) gapIntervals(ctx context.Context, starts []int64, m *model.Fitted, ordinal uint64) error {
 	values := make([]keyedValue, 0, len(starts)-1)
 	for i := 1; i < len(starts); i++ {
 		k := f.clock.index(starts[i]+f.clock.first) - f.clock.index(starts[i-1]+f.clock.first)
 		values = append(values, keyedValue{starts[i] / (bootSeconds * 1e9), float64(k)})
 	}
-	return f.tickIntervals(values, fmt.Sprintf("blocks of %d s", bootSeconds), f.clock.tickS(), m, ordinal, 0)
+	return f.tickIntervals(ctx, values, fmt.Sprintf("blocks of %d s", bootSeconds), f.clock.tickS(), m, ordinal, 0)
 }
 
 // thinkIntervals takes sessions as blocks.
-func (f *fitting) thinkIntervals(t *fitTimes, m *model.Fitted, ordinal uint64) error {
+func (f *fitting) thinkIntervals(ctx context.Context, t *fitTimes, m *model.Fitted, ordinal uint64) error {
 	values := make([]keyedValue, len(t.keyed))
 	for i, v := range t.keyed {
 		values[i] = keyedValue{v.key, v.value / float64(t.tick)}
 	}
-	return f.tickIntervals(values, "sessions", float64(t.tick)/1e9, m, ordinal, 1)
+	return f.tickIntervals(ctx, values, "sessions", float64(t.tick)/1e9, m, ordinal, 1)
 }
 
 // tickIntervals tests and resamples times in ticks.
-func (f *fitting) tickIntervals(values []keyedValue, unit string, tick float64, m *model.Fitted, ordinal, part uint64) error {
+func (f *fitting) tickIntervals(ctx context.Context, values []keyedValue, unit string, tick float64, m *model.Fitted, ordinal, part uint64) error {
 	blocks, how, err := bootBlocks(values, unit)
 	if err != nil {
 		return err
@@ -94,6 +95,9 @@ func (f *fitting) tickIntervals(values []keyedValue, unit string, tick float64, 
 	refit := map[stats.Family]func(stats.Sample) (stats.Law, error){}
 	for _, fit := range m.Fits {
 		family := stats.Family(fit.Law.Name())
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if !fit.Identified {
 			continue
 		}
@@ -109,11 +113,11 @@ func (f *fitting) tickIntervals(values []keyedValue, unit string, tick float64, 
 			return fit.Law, err
 		}
 	}
-	return f.resample(blocks, how, refit, m, f.seedOf(fitBlocks, ordinal, part))
+	return f.resample(ctx, blocks, how, refit, m, f.seedOf(fitBlocks, ordinal, part))
 }
 
 // lengthIntervals tests and resamples input (side 0) or output lengths.
-func (f *fitting) lengthIntervals(s *fitStream, sessions bool, side int, m *model.Fitted) error {
+func (f *fitting) lengthIntervals(ctx context.Context, s *fitStream, sessions bool, side int, m *model.Fitted) error {
 	var values []keyedValue
 	unit := "sessions"
 	for _, k := range s.keyed {
@@ -137,6 +141,9 @@ func (f *fitting) lengthIntervals(s *fitStream, sessions bool, side int, m *mode
 	all := stats.Merge(blocks, ones(len(blocks)))
 	refit := map[stats.Family]func(stats.Sample) (stats.Law, error){}
 	for _, fit := range m.Fits {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		family := stats.Family(fit.Law.Name())
 		if c, ok := fit.Law.(stats.Capped); ok {
 			family = stats.Family(c.Of.Name())
@@ -161,7 +168,7 @@ func (f *fitting) lengthIntervals(s *fitStream, sessions bool, side int, m *mode
 		}
 		refit[family] = lawOfFit(func(s stats.Sample) (stats.Fit, error) { return stats.FitLaw(family, s) })
 	}
-	return f.resample(blocks, how, refit, m, f.seedOf(fitBlocks, s.ordinal, 2+uint64(side)))
+	return f.resample(ctx, blocks, how, refit, m, f.seedOf(fitBlocks, s.ordinal, 2+uint64(side)))
 }
 
 func lawOfFit(fit func(stats.Sample) (stats.Fit, error)) func(stats.Sample) (stats.Law, error) {
@@ -221,7 +228,7 @@ func ones(n int) []int64 {
 
 // resample draws blocks, refits each family, and keeps the middle 95 % of each
 // parameter.
-func (f *fitting) resample(blocks []stats.Sample, how string, refit map[stats.Family]func(stats.Sample) (stats.Law, error), m *model.Fitted, seed uint64) error {
+func (f *fitting) resample(ctx context.Context, blocks []stats.Sample, how string, refit map[stats.Family]func(stats.Sample) (stats.Law, error), m *model.Fitted, seed uint64) error {
 	if len(blocks) < 2 {
 		m.Notes = append(m.Notes, fmt.Sprintf("no intervals: there are %d %s to resample", len(blocks), how))
 		return nil
@@ -229,6 +236,9 @@ func (f *fitting) resample(blocks []stats.Sample, how string, refit map[stats.Fa
 	drawn := map[string][]float64{}
 	_, err := stats.BootstrapSamples(blocks, f.o.Bootstrap, 0.95, seed, func(s stats.Sample) (float64, bool) {
 		for family, of := range refit {
+			if ctx.Err() != nil {
+				return 0, false
+			}
 			law, err := of(s)
 			if err != nil {
 				continue
@@ -240,6 +250,9 @@ func (f *fitting) resample(blocks []stats.Sample, how string, refit map[stats.Fa
 		}
 		return 0, true
 	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err != nil {
 		m.Notes = append(m.Notes, "no intervals: "+err.Error())
 		return nil

@@ -96,10 +96,10 @@ func (s *fitStream) lengthsResult(f *fitting) model.Lengths {
 	var m model.Lengths
 	m.Pairs, m.Sampled = l.pairs()
 	if l.failed > 0 {
-		f.note("%s: %d of %d rows failed or ended without a token; they are left out of the lengths of answers and of the pairs", s.title(), l.failed, l.failed+l.n)
+		f.noteOn(s, "%d of %d rows failed or ended without a token; they are left out of the lengths of answers and of the pairs", l.failed, l.failed+l.n)
 	}
 	if len(m.Pairs) == 0 { // all failed
-		f.note("%s: no request was answered, so lengths of answers are not known", s.title())
+		f.noteOn(s, "no request was answered, so lengths of answers are not known")
 		m.Pairs = []model.Pair{{Input: -1, Output: -1, N: l.failed}}
 	}
 	m.Input, m.Output = fitLength(&l.input), fitLength(&l.output)
@@ -111,14 +111,14 @@ func (s *fitStream) lengthsResult(f *fitting) model.Lengths {
 		fitted *model.Fitted
 	}{{"input", m.Input}, {"output", m.Output}} {
 		if side.fitted == nil {
-			f.note("%s: %s lengths: not measurable: no row has one above 0", s.title(), side.name)
+			f.noteOn(s, "%s lengths: not measurable: no row has one above 0", side.name)
 		}
 	}
 	if m.Sampled {
-		f.note("%s: pairs of lengths are a sample of %d of %d rows", s.title(), len(l.sample), l.n)
+		f.noteOn(s, "pairs of lengths are a sample of %d of %d rows", len(l.sample), l.n)
 	}
 	if l.tooLong > 0 {
-		f.note("%s: %d rows with a length above %d are left out of the dependence", s.title(), l.tooLong, int64(stats.MaxPaired))
+		f.noteOn(s, "%d rows with a length above %d are left out of the dependence", l.tooLong, int64(stats.MaxPaired))
 	}
 	m.Copula = l.copula(m.Pairs)
 	return m

@@ -396,7 +396,7 @@ func TestGeometricKS(t *testing.T) {
 func TestFitRefuses(t *testing.T) {
 	m := arriving(t, time.Second, 30, func(i int) float64 { return float64(i) })
 	for text, o := range map[string]FitOptions{
-		`--by "day": no such grouping`: {By: "day"}, "--clients -1: must be from 1 to 10000": {Streams: -1},
+		`--by "day": no such grouping`: {By: "day"}, "--clients -1: must be from 1 to 1000": {Streams: -1},
 		"--bootstrap -1: must not be below 0": {Bootstrap: -1}, "--profile -1s: must be above 0": {Profile: -time.Second},
 	} {
 		if _, err := Fit(t.Context(), m.open, o); err == nil || err.Error() != text {

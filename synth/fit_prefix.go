@@ -100,19 +100,19 @@ func (s *fitStream) prefixResult(f *fitting) *model.Prefix {
 		m.HitShare = float64(s.hits.HitTokens) / float64(s.hits.Tokens)
 	}
 	if s.blockRows < s.rows {
-		f.note("%s: %d of %d rows have block ids", s.title(), s.blockRows, s.rows)
+		f.noteOn(s, "%d of %d rows have block ids", s.blockRows, s.rows)
 	}
 	if len(s.sizes) > 1 {
-		f.note("%s: blocks are of several lengths (rows by tokens: %s); the model has the most frequent one", s.title(), rowsBy(s.sizes))
+		f.noteOn(s, "blocks are of several lengths (rows by tokens: %s); the model has the most frequent one", rowsBy(s.sizes))
 	}
 	if len(s.tails) > 1 {
-		f.note("%s: last blocks follow several rules (rows by rule: %s); the model has the most frequent one", s.title(), rowsBy(s.tails))
+		f.noteOn(s, "last blocks follow several rules (rows by rule: %s); the model has the most frequent one", rowsBy(s.tails))
 	}
 	if s.roots.bounded {
-		f.note("%s: beginnings of sessions were counted for the first %d distinct blocks only", s.title(), s.roots.limit)
+		f.noteOn(s, "beginnings of sessions were counted for the first %d distinct blocks only", s.roots.limit)
 	}
 	if f.reuse.Rate() < 1 {
-		f.note("%s: the hit share is an estimate from %.2g %% of the distinct blocks; what turns keep is from the %d turns before there were too many", s.title(), 100*f.reuse.Rate(), s.keptTurns)
+		f.noteOn(s, "the hit share is an estimate from %.2g %% of the distinct blocks; what turns keep is from the %d turns before there were too many", 100*f.reuse.Rate(), s.keptTurns)
 	}
 	return m
 }

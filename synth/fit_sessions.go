@@ -74,7 +74,7 @@ func (s *fitStream) sessionsResult(f *fitting) *model.Sessions {
 	if outputs := empiricalOf(&s.outputs, 1); outputs != nil {
 		m.Outputs = *outputs
 	} else {
-		f.note("%s: no later turn has a known output length", s.title())
+		f.noteOn(s, "no later turn has a known output length")
 		m.Outputs = stats.SpecOf(stats.Constant{Value: -1})
 	}
 	m.Gap = empiricalOf(&s.gaps.tally, 1e-9)
@@ -87,7 +87,7 @@ func (s *fitStream) sessionsResult(f *fitting) *model.Sessions {
 		m.ThinkOf, of = "recorded end of a turn to the start of the next", &s.thinks
 		m.Think = empiricalOf(&of.tally, 1e-9)
 		if s.early > 0 {
-			f.note("%s: %d turns began before the one before had ended, and are left out of the think times", s.title(), s.early)
+			f.noteOn(s, "%d turns began before the one before had ended, and are left out of the think times", s.early)
 		}
 	case m.Gap != nil:
 		m.ThinkOf = "not known: no turn has a recorded end or delay; gap_s is from start to start, the answer included"
@@ -96,7 +96,7 @@ func (s *fitStream) sessionsResult(f *fitting) *model.Sessions {
 	}
 	m.ThinkFit = of.fits()
 	if s.open > 0 {
-		f.note("%s: %d of %d sessions are open: their last request is nearer to the end of the trace than nine in ten gaps between turns are long, or their first one came before it; they count with the turns they have here", s.title(), s.open, s.starts)
+		f.noteOn(s, "sessions: %d of %d count as open: their last request is nearer to the end of the trace than nine in ten gaps between turns are long, or their first one came before it; they have the turns that are here", s.open, s.starts)
 	}
 	return m
 }

@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"context"
 	"maps"
 	"slices"
 
@@ -167,7 +168,7 @@ func (s *fitStream) times(f *fitting, r fitRow, ordinal int64, c *fitSession) {
 }
 
 // stream returns the stream of the model.
-func (f *fitting) stream(s *fitStream) (*model.Stream, error) {
+func (f *fitting) stream(ctx context.Context, s *fitStream) (*model.Stream, error) {
 	m := &model.Stream{Name: s.name, Requests: s.rows, Lengths: s.lengthsResult(f)}
 	if f.o.By == FitClient && s.name != othersStream {
 		m.Client = onlyName(s.clients)
@@ -187,7 +188,7 @@ func (f *fitting) stream(s *fitStream) (*model.Stream, error) {
 	}
 	m.Prefix = s.prefixResult(f)
 	if f.o.Bootstrap > 0 {
-		return m, f.intervals(s, m)
+		return m, f.intervals(ctx, s, m)
 	}
 	return m, nil
 }

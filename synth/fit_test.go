@@ -312,11 +312,11 @@ func TestFitDegenerate(t *testing.T) {
 			return r
 		}), "40 of 40 rows failed or ended without a token", true},
 		{"no tokens", trace.ClockTrace, many(40, func(i int) trace.Request { return row(float64(i*i), 0, 1) }), "input lengths: not measurable", true},
-		{"a model's blocks without a length", trace.ClockTrace, many(40, func(i int) trace.Request {
+		{"blocks of another rule", trace.ClockTrace, many(40, func(i int) trace.Request {
 			r := row(float64(i*i), 64, 1)
 			r.Blocks, r.BlockTokens, r.BlockTail = []uint64{1, 2, uint64(i)}, trace.Some(int32(32)), trace.Some(trace.TailOther)
 			return r
-		}), "sessions are open", true},
+		}), "count as open", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for i := range c.rows {
@@ -339,5 +339,54 @@ func TestFitDegenerate(t *testing.T) {
 	empty := write(t, trace.Meta{Clock: trace.ClockTrace}, nil)
 	if _, err := Fit(t.Context(), empty.open, FitOptions{}); err == nil || err.Error() != "the trace has no rows: there is nothing to fit" {
 		t.Errorf("no rows: %v", err)
+	}
+}
+
+// TestFitTakesAnyTrace: whatever rows there are, the model holds only numbers,
+// satisfies the schema and, where it has arrivals, makes rows.
+func TestFitTakesAnyTrace(t *testing.T) {
+	for seed := range uint64(30) {
+		r := stats.Stream(seed, 77)
+		some := func(share float64) bool { return r.Float64() < share }
+		clock := []string{trace.ClockTrace, trace.ClockTrace, trace.ClockNone}[r.IntN(3)]
+		tick := math.Pow(10, float64(-r.IntN(5)))
+		named, blocked, sized := some(0.4), some(0.4), some(0.8)
+		at := 0.0
+		var rows []trace.Request
+		for i := range 1 + r.IntN(150) {
+			q := trace.Request{ID: int64(i), Operation: trace.OpChat}
+			if clock == trace.ClockTrace && some(0.95) {
+				q.Arrival = seconds(math.Floor(at/tick) * tick)
+			}
+			at += stats.Gamma{Shape: 0.3, Scale: 1}.Rand(r)
+			if sized && some(0.9) {
+				q.InputTokens = trace.Some(int64(r.IntN(1000)))
+			}
+			if sized && some(0.9) {
+				q.OutputTokens = trace.Some(int64(r.IntN(30) * r.IntN(2)))
+			}
+			if named && some(0.8) {
+				q.Session = trace.Some(fmt.Sprint("s", r.IntN(20)))
+			}
+			if some(0.3) {
+				q.ClientID = trace.Some(fmt.Sprint("c", r.IntN(4)))
+			}
+			if in := q.InputTokens.Or(0); blocked && in > 0 {
+				q.BlockTokens, q.BlockTail, q.Blocks = trace.Some(int32(100)), trace.Some(trace.TailPartial), []uint64{}
+				first := uint64(r.IntN(6)) << 8
+				for k := range uint64(in+99) / 100 {
+					q.Blocks = append(q.Blocks, first+k)
+				}
+			}
+			rows = append(rows, q)
+		}
+		w := fitOf(t, write(t, trace.Meta{Clock: clock}, rows), FitOptions{By: []string{FitAll, FitClient}[r.IntN(2)], Streams: 3, Seed: seed})
+		timed := true
+		for _, s := range w.Streams {
+			timed = timed && s.Arrivals != nil
+		}
+		if timed {
+			generate(t, w, Generation{Requests: 50, Seed: seed})
+		}
 	}
 }

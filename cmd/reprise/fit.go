@@ -24,11 +24,11 @@ func fitCommand() *cli.Command {
 		Description: `Fits arrivals (a rate over time, and how gaps vary around it), lengths of prompts
 and answers, sessions (turns, think times, growth of the context) and shared
 prefixes. Sessions are those the trace names, or else those that shared prefixes
-tell. The model is JSON, and enough for reprise synth to make more of such traffic
-without the trace. Lengths and times are drawn from the values themselves; the
-families (exponential, gamma, Weibull, lognormal, hyperexponential, mixture,
-spliced) come with likelihood, distances and a grade. Timestamps in whole ticks are
-fitted as such; a shape that they do not show is refused, with the reason.
+tell. The model is JSON, and enough for reprise synth to make more of such
+traffic without the trace. Lengths and times are drawn from the values themselves;
+the families (exponential, gamma, Weibull, lognormal, hyperexponential, mixture,
+spliced) come with likelihood, distances and a grade. Timestamps in whole ticks
+are fitted as such; a shape that they do not show is refused, with the reason.
 
 Example:
    reprise fit prod.parquet -o prod.model.json
