@@ -6,5 +6,6 @@
 // gives equal bytes.
 //
 // [TrafficPage] and [TrafficCharts] make the page and the charts of a trace.
-// [CDF] and [QQ] draw any distribution with laws beside it.
+// [CDF] and [QQ] draw any distribution with laws beside it, and [Sections] turns
+// the parts of a text report into sections, for the page of any report.
 package chart

@@ -76,9 +76,13 @@ func TestTrafficPage(t *testing.T) {
 	}
 	p := TrafficPage(a, nil)
 	checkPage(t, p)
-	var headings []string
+	var headings, placed []string
 	for _, s := range p.Sections {
 		headings = append(headings, s.Heading)
+		placed = append(placed, ids(s.Charts)...)
+	}
+	if !slices.Equal(placed, want) {
+		t.Errorf("the page has the charts %v, want %v", placed, want)
 	}
 	if got := strings.Join(headings, ", "); got != "Summary, Arrivals, Lengths, Output by input length, Sessions, Prefix reuse, Groups, Definitions" {
 		t.Errorf("sections %s", got)
