@@ -34,14 +34,17 @@ func rateChart(a *analysis.Arrivals, w *model.Workload) (Chart, bool) {
 	mean, low, high := joinBins(counts, join, r.BinS)
 	width := float64(join) * r.BinS / per
 	end := float64(len(counts)) * r.BinS / per
+	fitted, hasFit := fittedRate(w, per, end)
 	if join > 1 {
-		c.Subtitle += fmt.Sprintf(", joined by %d: a mean of each %d, and their range", join, join)
-		c.Series = append(c.Series, stepped("requests/s", mean, width, end), bandOf("least and most of the bins", low, high, width, end))
-	} else {
-		c.Series = append(c.Series, stepped("requests/s", mean, width, end))
+		c.Subtitle += fmt.Sprintf(", joined by %d to a mean", join)
 	}
-	if fitted, ok := fittedRate(w, per, end); ok {
-		c.Series = append(c.Series, fitted)
+	switch {
+	case hasFit: // an area, on which a line can be seen
+		c.Series = []Series{bandOf("requests/s", make([]float64, len(mean)), mean, width, end), fitted}
+	case join > 1:
+		c.Series = []Series{stepped("requests/s", mean, width, end), bandOf("least and most of the bins", low, high, width, end)}
+	default:
+		c.Series = []Series{stepped("requests/s", mean, width, end)}
 	}
 	c.Numbers = rateTable(mean, width, end, c.X.label())
 	return c, true
