@@ -5,6 +5,8 @@ GO          ?= go
 FUZZTIME    ?= 20s
 BENCH       ?= .
 BENCHTIME   ?= 1s
+PAIRS       ?= 5
+RUN         ?= .
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 
@@ -12,7 +14,7 @@ RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench fuzz race interop interop-parquet vocab-test clean
+.PHONY: help build demo test lint bench bench-go fuzz race interop interop-parquet vocab-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,7 +31,11 @@ test: ## all tests
 lint: ## gofmt, go vet, staticcheck
 	.ci/lint $(STATICCHECK)
 
-bench: ## benchmarks of the hot paths (BENCH=pattern, BENCHTIME=1s)
+bench: ## the claims about speed: ratios to reference arms in one run (RUN=pattern, PAIRS=5)
+	$(GO) build -o bin/bench ./cmd/bench
+	bin/bench -pairs $(PAIRS) -run '$(RUN)' -out out/bench.json
+
+bench-go: ## Go benchmarks of the hot paths (BENCH=pattern, BENCHTIME=1s)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
 
 fuzz: ## every fuzz target for FUZZTIME (20s) each

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package main
+
+import "errors"
+
+var errLinux = errors.New("the paced server and the epoll floor need Linux")
+
+func serve() error { return errLinux }
+
+func runFloor(*work, int, int, string) error { return errLinux }
