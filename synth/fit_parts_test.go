@@ -146,7 +146,7 @@ func TestFitByClient(t *testing.T) {
 	}
 }
 
-// conversation are rows whose blocks tell three sessions of three turns.
+// conversation are rows whose blocks tell n sessions of three turns.
 func conversation(n int) (rows []trace.Request) {
 	for turn := range 3 {
 		for s := range n {
@@ -155,7 +155,7 @@ func conversation(n int) (rows []trace.Request) {
 				ids = append(ids, uint64(1000*s+k+1))
 			}
 			rows = append(rows, trace.Request{
-				ID: int64(len(rows)), Operation: trace.OpChat, Arrival: seconds(float64(100*turn + s)), InputTokens: trace.Some(int64(32 * (turn + 1))), OutputTokens: trace.Some(int64(5)),
+				ID: int64(len(rows)), Operation: trace.OpChat, Arrival: trace.Some(time.Duration(100*turn)*time.Second + time.Duration(s*90000/n)*time.Millisecond), InputTokens: trace.Some(int64(32 * (turn + 1))), OutputTokens: trace.Some(int64(5)),
 				Blocks: ids, BlockTokens: trace.Some(int32(16)), BlockTail: trace.Some(trace.TailPartial),
 			})
 		}
@@ -428,5 +428,23 @@ func TestModelFileIsStrict(t *testing.T) {
 		if _, err := model.Read(bytes.NewReader(changed)); err == nil {
 			t.Errorf("a model with %s_ is read", key)
 		}
+	}
+}
+
+// TestFitHitShareIsEstimated from a share of the blocks, hot blocks or not.
+func TestFitHitShareIsEstimated(t *testing.T) {
+	rows := conversation(600)
+	for i := range rows {
+		rows[i].Session = trace.Some(fmt.Sprint("s", rows[i].Blocks[0]))
+		rows[i].Blocks[0] = 7 // of all sessions
+	}
+	m := write(t, trace.Meta{Clock: trace.ClockTrace}, rows)
+	exact := fitOf(t, m, FitOptions{}).Streams[0].Prefix
+	some := fitOf(t, m, FitOptions{MaxBlocks: 300})
+	if d := math.Abs(some.Streams[0].Prefix.HitShare - exact.HitShare); d > 0.04 {
+		t.Errorf("hit share %v of a sample, %v of all", some.Streams[0].Prefix.HitShare, exact.HitShare)
+	}
+	if !strings.Contains(strings.Join(some.Provenance.Notes, "\n"), "the hit share is an estimate from ") {
+		t.Errorf("notes %q", some.Provenance.Notes)
 	}
 }

@@ -97,7 +97,7 @@ func (s *fitStream) prefixResult(f *fitting) *model.Prefix {
 		m.Tail = "other"
 	}
 	if s.hits.Tokens > 0 {
-		m.HitShare = float64(s.hits.HitTokens) / float64(s.hits.Tokens)
+		m.HitShare = min(1, float64(s.hits.HitTokens)*f.hitFactor()/float64(s.hits.Tokens))
 	}
 	if s.blockRows < s.rows {
 		f.noteOn(s, "%d of %d rows have block ids", s.blockRows, s.rows)
@@ -112,9 +112,22 @@ func (s *fitStream) prefixResult(f *fitting) *model.Prefix {
 		f.noteOn(s, "beginnings of sessions were counted for the first %d distinct blocks only", s.roots.limit)
 	}
 	if f.reuse.Rate() < 1 {
-		f.noteOn(s, "the hit share is an estimate from %.2g %% of the distinct blocks; what turns keep is from the %d turns before there were too many", 100*f.reuse.Rate(), s.keptTurns)
+		f.noteOn(s, "the hit share is an estimate from %.2g %% of the distinct blocks; standard error of the share of blocks %.2g %%; what turns keep is from the %d turns before there were too many", 100*f.reuse.Rate(), 100*f.reuse.StandardError(), s.keptTurns)
 	}
 	return m
+}
+
+// hitFactor corrects sums of hits where only a share of the blocks was kept, for
+// hot blocks among those or not (see [prefix.Reuse.Hits]).
+func (f *fitting) hitFactor() float64 {
+	var raw int64
+	for _, s := range f.streams {
+		raw += s.hits.HitTokens
+	}
+	if f.reuse.Rate() == 1 || raw == 0 {
+		return 1
+	}
+	return float64(f.reuse.Hits().HitTokens) / float64(raw)
 }
 
 // most returns the key of the largest count; of equal ones the smallest key.
