@@ -145,6 +145,7 @@ func shapeOf(t testing.TB, a *model.Arrivals) float64 {
 }
 
 func TestFitAzureCode(t *testing.T) {
+	t.Parallel()
 	m := imported(t, "azure", "AzureLLMInferenceTrace_code.csv")
 	w := fitOf(t, m, FitOptions{Profile: time.Minute, Seed: 1})
 	s := &w.Streams[0]
@@ -173,6 +174,7 @@ func TestFitAzureCode(t *testing.T) {
 }
 
 func TestFitMooncake(t *testing.T) {
+	t.Parallel()
 	m := imported(t, "mooncake", "conversation_trace.jsonl")
 	w := fitOf(t, m, FitOptions{})
 	s := &w.Streams[0]
@@ -196,6 +198,7 @@ func TestFitMooncake(t *testing.T) {
 
 // TestFitGeneratesAgain: what is generated from a fit is fitted by the same laws.
 func TestFitGeneratesAgain(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		file []string
 		o    FitOptions
@@ -236,6 +239,7 @@ func pairQuantile(t testing.TB, pairs []model.Pair, pick func(model.Pair) int64,
 
 // TestFitFindsTheModel: a model that was written by hand comes back.
 func TestFitFindsTheModel(t *testing.T) {
+	t.Parallel()
 	want := conversing()
 	m := generate(t, want, Generation{Duration: 2000 * time.Second, Seed: 9})
 	w := fitOf(t, m, FitOptions{})
@@ -342,6 +346,7 @@ func TestFitDegenerate(t *testing.T) {
 // TestFitTakesAnyTrace: whatever rows there are, the model holds only numbers,
 // satisfies the schema and, where it has arrivals, makes rows.
 func TestFitTakesAnyTrace(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(30) {
 		r := stats.Stream(seed, 77)
 		some := func(share float64) bool { return r.Float64() < share }
