@@ -230,6 +230,32 @@ func (c *countBlocks) rateBand() *stats.Interval {
 	return &i
 }
 
+// A Shape is the distribution of one quantity of a Profile, for a chart.
+type Shape struct {
+	Name, Unit string
+	*Dist
+}
+
+// Shapes returns the distributions that the profile has, in the order of every
+// table.
+func (p *Profile) Shapes() []Shape {
+	var out []Shape
+	for _, q := range p.quantities {
+		n := q.sample.N()
+		if n == 0 {
+			continue
+		}
+		d := &Dist{N: n, Mean: meanOf(q.sample), CDF: cdfOf(q.sample, 1)}
+		d.Min, _ = q.sample.At(0)
+		d.Max, _ = q.sample.At(q.sample.Distinct() - 1)
+		for i, x := range q.sample.Quantiles7(DistQuantiles...) {
+			d.Quantiles = append(d.Quantiles, Quantile{DistQuantiles[i], x})
+		}
+		out = append(out, Shape{q.name, q.unit, d})
+	}
+	return out
+}
+
 // ProfileOfModel says what a workload model says. Its lengths and turns are
 // those that it generates from; it has no sampling error of its own.
 func ProfileOfModel(w *model.Workload, name string) (*Profile, error) {

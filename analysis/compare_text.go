@@ -5,13 +5,24 @@ import (
 	"io"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // WriteComparisonText writes c for a person, in about 130 columns without
 // colour: what fails a gate first.
 func WriteComparisonText(w io.Writer, c *TrafficComparison) error {
 	p := &printer{w: w}
+	c.text(p)
+	return p.err
+}
+
+// ComparisonParts returns what [WriteComparisonText] writes, definitions last.
+func ComparisonParts(c *TrafficComparison) []Part {
+	p := &printer{record: true}
+	c.text(p)
+	return p.parts
+}
+
+func (c *TrafficComparison) text(p *printer) {
 	for _, g := range c.Gates {
 		state := "passed"
 		if g.Failed {
@@ -33,10 +44,10 @@ func WriteComparisonText(w io.Writer, c *TrafficComparison) error {
 		verdicts.add(s.Verdict)
 	}
 	p.pair("verdicts", countsText(verdicts.list()))
-	p.line("")
-	p.line(c.scalarTable())
-	p.line("")
-	p.line(c.quantityTable())
+	p.topic("numbers")
+	c.scalarTable(p)
+	p.topic("distributions")
+	c.quantityTable(p)
 	p.section("definitions")
 	for _, d := range [][2]string{
 		{"w1", "area between the distribution functions (Wasserstein-1), over the mean of a"},
@@ -48,31 +59,18 @@ func WriteComparisonText(w io.Writer, c *TrafficComparison) error {
 	} {
 		p.wrap(fmt.Sprintf("  %-13s", d[0]), d[1], 15)
 	}
-	return p.err
 }
 
-func rightAligned(from, to int) []table.ColumnConfig {
-	var configs []table.ColumnConfig
-	for i := from; i <= to; i++ {
-		configs = append(configs, table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	return configs
-}
-
-func (c *TrafficComparison) scalarTable() string {
-	t := table.NewWriter()
-	t.SetStyle(plain)
-	t.AppendHeader(table.Row{"number", "a", "b", "b/a", "95 % interval", "verdict"})
-	t.SetColumnConfigs(rightAligned(2, 5))
+func (c *TrafficComparison) scalarTable(p *printer) {
+	var rows []table.Row
 	for _, s := range c.Scalars {
 		name := s.Name
 		if s.Unit != "" {
 			name += ", " + s.Unit
 		}
-		t.AppendRow(table.Row{name, optionalText(s.A), optionalText(s.B), optionalText(s.Ratio), ratioInterval(s.Lo, s.Hi), s.Verdict})
+		rows = append(rows, table.Row{name, optionalText(s.A), optionalText(s.B), optionalText(s.Ratio), ratioInterval(s.Lo, s.Hi), s.Verdict})
 	}
-	t.SuppressTrailingSpaces()
-	return t.Render()
+	p.table(table.Row{"number", "a", "b", "b/a", "95 % interval", "verdict"}, rows)
 }
 
 func ratioInterval(lo, hi *float64) string {
@@ -82,22 +80,18 @@ func ratioInterval(lo, hi *float64) string {
 	return shortText(*lo) + " to " + shortText(*hi)
 }
 
-func (c *TrafficComparison) quantityTable() string {
-	t := table.NewWriter()
-	t.SetStyle(plain)
-	t.AppendHeader(table.Row{"distribution", "stat", "a", "b", "b/a", "95 % interval", "w1/mean", "ks", "verdict"})
-	t.SetColumnConfigs(rightAligned(3, 8))
+func (c *TrafficComparison) quantityTable(p *printer) {
+	var rows []table.Row
 	for _, q := range c.Quantities {
 		name := fmt.Sprintf("%s, %s", q.Name, q.Unit)
 		if q.Verdict == NotMeasurable {
-			t.AppendRow(table.Row{name, "", "", "", "", "", "", "", q.Verdict + ": " + q.Why})
+			rows = append(rows, table.Row{name, "", "", "", "", "", "", "", q.Verdict + ": " + q.Why})
 			continue
 		}
-		t.AppendRow(table.Row{name, "n", Grouped(q.NA), Grouped(q.NB), "", "", optionalText(q.W1OverMean), optionalText(q.KS), q.Verdict})
+		rows = append(rows, table.Row{name, "n", Grouped(q.NA), Grouped(q.NB), "", "", optionalText(q.W1OverMean), optionalText(q.KS), q.Verdict})
 		for _, s := range q.Stats {
-			t.AppendRow(table.Row{"", s.Name, optionalText(s.A), optionalText(s.B), optionalText(s.Ratio), ratioInterval(s.Lo, s.Hi), "", "", ""})
+			rows = append(rows, table.Row{"", s.Name, optionalText(s.A), optionalText(s.B), optionalText(s.Ratio), ratioInterval(s.Lo, s.Hi), "", "", ""})
 		}
 	}
-	t.SuppressTrailingSpaces()
-	return t.Render()
+	p.table(table.Row{"distribution", "stat", "a", "b", "b/a", "95 % interval", "w1/mean", "ks", "verdict"}, rows)
 }

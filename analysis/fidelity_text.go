@@ -6,13 +6,24 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // WriteFidelityText writes f for a person, in about 130 columns without colour:
 // first what is lost.
 func WriteFidelityText(w io.Writer, f *Fidelity) error {
 	p := &printer{w: w}
+	f.text(p)
+	return p.err
+}
+
+// FidelityParts returns what [WriteFidelityText] writes, definitions last.
+func FidelityParts(f *Fidelity) []Part {
+	p := &printer{record: true}
+	f.text(p)
+	return p.parts
+}
+
+func (f *Fidelity) text(p *printer) {
 	count := counter{}
 	for _, r := range f.Properties {
 		count.add(r.Verdict)
@@ -23,30 +34,22 @@ func WriteFidelityText(w io.Writer, f *Fidelity) error {
 			p.wrap("  - ", fmt.Sprintf("lost: %s: %s instead of %s (%s)", r.Name, optionalText(r.Achieved), optionalText(r.Target), r.Method), 4)
 		}
 	}
-	t := table.NewWriter()
-	t.SetStyle(plain)
-	t.AppendHeader(table.Row{"property", "source", "independent", "common", "target", "achieved", "verdict"})
-	var configs []table.ColumnConfig
-	for i := 2; i <= 6; i++ {
-		configs = append(configs, table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.SetColumnConfigs(configs)
+	p.topic("properties")
 	cell := func(v *float64) string {
 		if v == nil {
 			return ""
 		}
 		return numberText(*v)
 	}
+	var rows []table.Row
 	for _, r := range f.Properties {
 		name := r.Name
 		if r.Unit != "" && !strings.Contains(name, r.Unit) {
 			name += ", " + r.Unit
 		}
-		t.AppendRow(table.Row{name, cell(r.Source), cell(r.Independent), cell(r.Common), cell(r.Target), cell(r.Achieved), r.Verdict})
+		rows = append(rows, table.Row{name, cell(r.Source), cell(r.Independent), cell(r.Common), cell(r.Target), cell(r.Achieved), r.Verdict})
 	}
-	t.SuppressTrailingSpaces()
-	p.line("")
-	p.line(t.Render())
+	p.table(table.Row{"property", "source", "independent", "common", "target", "achieved", "verdict"}, rows)
 	p.section("verdicts")
 	for _, d := range [][2]string{
 		{Exact, "the same number, but for rounding"},
@@ -58,5 +61,4 @@ func WriteFidelityText(w io.Writer, f *Fidelity) error {
 	} {
 		p.wrap(fmt.Sprintf("  %-19s", d[0]), d[1], 21)
 	}
-	return p.err
 }

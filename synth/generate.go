@@ -342,12 +342,13 @@ func (m *maker) follow(t *turn) {
 	s := t.flow
 	t.number++
 	t.delay = -1
+	u := t.rand.uniform() // of both: a long think time is part of a long gap
 	if s.think != nil {
-		t.delay = max(0, s.think.Quantile(t.rand.uniform()))
+		t.delay = max(0, s.think.Quantile(u))
 	}
 	gap := max(0, t.delay)
 	if s.gap != nil {
-		gap = max(gap, s.gap.Quantile(t.rand.uniform()))
+		gap = max(gap, s.gap.Quantile(u))
 	}
 	t.at += gap
 	kept := len(t.blocks)

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"reprise/analysis"
+	"reprise/analysis/chart"
 	"reprise/trace"
 )
 
@@ -29,6 +30,7 @@ Example:
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "fail-on", Usage: "conditions that end with exit code 4 where one holds"},
 			&cli.Uint64Flag{Name: "seed", Usage: "seed of the bootstrap (default: 0)"},
+			&cli.StringFlag{Name: "html", Usage: "also write one HTML file with tables and charts, which needs no network"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object"},
 		},
 		Action: runCompare,
@@ -57,6 +59,16 @@ func runCompare(ctx context.Context, c *cli.Command) error {
 	failed, err := result.Gate(conditions)
 	if err != nil {
 		return misused{fmt.Errorf("--fail-on: %w", err), trace.Fix(err)}
+	}
+	if name := c.String("html"); name != "" {
+		for i := range sides {
+			if err := notInput(name, c.Args().Get(i)); err != nil {
+				return err
+			}
+		}
+		if err := writeWhole(name, chart.ComparisonPage(result, sides[0], sides[1]).Write); err != nil {
+			return err
+		}
 	}
 	if c.Bool("json") {
 		err = writeJSON(c.Root().Writer, result)

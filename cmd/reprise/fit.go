@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"reprise/analysis"
+	"reprise/analysis/chart"
 	"reprise/synth"
 	"reprise/synth/model"
 	"reprise/trace"
@@ -40,6 +41,7 @@ Example:
 			&cli.StringFlag{Name: "profile", Value: "auto", Usage: "rate over time: auto (constant between changes), or a width of its pieces such as 60s or 300s"},
 			&cli.IntFlag{Name: "bootstrap", Usage: "draws for 95% intervals of parameters; also tests each family (default: none)"},
 			&cli.Uint64Flag{Name: "seed", Usage: "seed of samples, checks and bootstraps (default: 0)"},
+			&cli.StringFlag{Name: "html", Usage: "also write one HTML file with the laws drawn over the data, which needs no network"},
 			&cli.BoolFlag{Name: "json", Usage: "print the model instead of the report"},
 			&cli.BoolFlag{Name: "schema", Usage: "print the JSON Schema of model files and end"},
 		},
@@ -63,11 +65,28 @@ func runFit(ctx context.Context, c *cli.Command) error {
 	if err := notInput(c.String("output"), path); err != nil {
 		return err
 	}
+	if err := notInput(c.String("html"), path); err != nil {
+		return err
+	}
 	w, err := fitTrace(ctx, c, path, o)
 	if err != nil {
 		return err
 	}
 	return writeFit(c, w)
+}
+
+// drawFit writes the page of the trace with the model's laws.
+func drawFit(ctx context.Context, name, file string, w *model.Workload) error {
+	r, err := trace.Open(file)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	t, err := analysis.AnalyzeTraffic(ctx, r, analysis.TrafficOptions{})
+	if err != nil {
+		return err
+	}
+	return writeWhole(name, chart.TrafficPage(t, w).Write)
 }
 
 func fitOptions(c *cli.Command) (o synth.FitOptions, err error) {
@@ -106,6 +125,9 @@ func fitTrace(ctx context.Context, c *cli.Command, path string, o synth.FitOptio
 		return nil, trace.WithFix(fmt.Errorf("%s: %w", path, err), trace.Fix(err))
 	}
 	w.Provenance.Version, w.Provenance.Trace = version, &in
+	if name := c.String("html"); name != "" {
+		return w, drawFit(ctx, name, file, w)
+	}
 	return w, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"reprise/analysis"
+	"reprise/analysis/chart"
 	"reprise/synth"
 	"reprise/synth/model"
 	"reprise/trace"
@@ -86,6 +87,7 @@ func otherSynthFlags() []cli.Flag {
 		&cli.Uint64Flag{Name: "seed", Usage: "seed of all that is drawn (default: 0)"},
 		&cli.StringFlag{Name: "memory", Value: "512MB", Usage: "bytes that sorting may hold before it goes to disk"},
 		&cli.BoolFlag{Name: "fidelity", Value: true, Usage: "hold a scaled trace against its source, property by property, in OUT.fidelity.json; --fidelity=false leaves it out"},
+		&cli.StringFlag{Name: "html", Usage: "also write the fidelity report as one HTML file with charts, which needs no network"},
 		&cli.BoolFlag{Name: "strict", Usage: "exit with code 4 if a property is lost (the output is written)"},
 		&cli.BoolFlag{Name: "json", Usage: "print what was done as one JSON object"},
 	}
@@ -151,7 +153,7 @@ func readModel(path string) (*model.Workload, error) {
 }
 
 func synthScaled(ctx context.Context, c *cli.Command, step trace.Step, memory int64) error {
-	if err := only(c, "a trace that is scaled", "scale", "rate", "jitter", "grow", "thin", "speed", "from", "to", "extend", "mix", "input-scale", "output-scale", "max-input-tokens", "target-hit-rate", "fidelity", "strict"); err != nil {
+	if err := only(c, "a trace that is scaled", "scale", "rate", "jitter", "grow", "thin", "speed", "from", "to", "extend", "mix", "input-scale", "output-scale", "max-input-tokens", "target-hit-rate", "fidelity", "strict", "html"); err != nil {
 		return err
 	}
 	s, err := scaling(c, memory)
@@ -160,6 +162,9 @@ func synthScaled(ctx context.Context, c *cli.Command, step trace.Step, memory in
 	}
 	var design *model.Design
 	var fidelity *analysis.Fidelity
+	if c.IsSet("html") && !c.Bool("fidelity") {
+		return misuse("leave out --fidelity=false", "--html draws the fidelity report, and there is none")
+	}
 	_, err = rewrite(c, step, func(open synth.Open, emit func(*trace.Batch) error) (meta trace.Meta, err error) {
 		if !c.Bool("fidelity") {
 			meta, design, err = s.Run(ctx, open, emit)
@@ -174,7 +179,11 @@ func synthScaled(ctx context.Context, c *cli.Command, step trace.Step, memory in
 		if err != nil {
 			return meta, err
 		}
-		fidelity = analysis.CompareFidelity(source, made.Traffic(), design)
+		traffic := made.Traffic()
+		fidelity = analysis.CompareFidelity(source, traffic, design)
+		if name := c.String("html"); name != "" {
+			return meta, writeWhole(name, chart.FidelityPage(fidelity, source, traffic).Write)
+		}
 		return meta, nil
 	})
 	if err != nil {
