@@ -1,6 +1,8 @@
 package formats
 
 import (
+	"fmt"
+
 	"reprise/formats/aiperf"
 	"reprise/formats/azure"
 	"reprise/formats/bailian"
@@ -9,6 +11,7 @@ import (
 	"reprise/formats/dynamo"
 	"reprise/formats/litellm"
 	"reprise/formats/lmcache"
+	"reprise/formats/mapper"
 	"reprise/formats/mooncake"
 	"reprise/formats/otel"
 	"reprise/formats/ragpulse"
@@ -16,12 +19,29 @@ import (
 	"reprise/formats/sagemaker"
 	"reprise/formats/sglang"
 	"reprise/formats/sharegpt"
+	"reprise/formats/source"
 	"reprise/formats/splitwise"
 	"reprise/formats/tracelab"
 	"reprise/formats/vidur"
 	"reprise/formats/vllm"
 	"reprise/formats/weka"
+	"reprise/trace"
 )
+
+// mapped reads a container with a mapping; it takes no source for its own.
+func mapped(name, doc string) Format {
+	return Format{
+		Name: name, Doc: doc,
+		Detect: func(*source.Head) (string, bool) { return "", false },
+		Flags:  []string{"map"},
+		NewImporter: func(o Options) (Importer, error) {
+			if o.Map == nil {
+				return nil, trace.WithFix(fmt.Errorf("format %s needs a mapping, --map FILE", name), "write a first one with: reprise trace map-init IN -o FILE")
+			}
+			return &mapper.Importer{Container: name, Mapping: o.Map}, nil
+		},
+	}
+}
 
 // All are the known formats, in the order that help prints them. Detection asks
 // all of them: a source that more than one takes for its own is refused.
@@ -168,6 +188,9 @@ var All = []Format{
 		Detect:      vllm.Detect,
 		NewImporter: func(o Options) (Importer, error) { return &vllm.Importer{}, nil },
 	},
+	mapped(mapper.CSV, "any table of text, with a mapping (--map)"),
+	mapped(mapper.JSONL, "any JSON lines or array of objects, with a mapping (--map)"),
+	mapped(mapper.Parquet, "any Parquet file, with a mapping (--map)"),
 }
 
 // Names lists the formats that can be read, or written.

@@ -13,7 +13,7 @@ import (
 
 // detected are the directories of samples, ours and the published ones, and the
 // format of what is in them; "" = no format, and no two.
-var detected = map[string]string{"lmcache_agent": "lmcache", "servegen": ""}
+var detected = map[string]string{"lmcache_agent": "lmcache", "servegen": "", "mapper": ""}
 
 // TestEveryFileHasOneFormat asks all formats about every sample and every
 // published file: exactly one must take it.
@@ -35,7 +35,7 @@ func TestEveryFileHasOneFormat(t *testing.T) {
 			rel, _ := filepath.Rel(root, path)
 			dir, _, inside := strings.Cut(filepath.ToSlash(rel), "/")
 			switch filepath.Ext(path) {
-			case ".golden", ".md", ".go", ".py":
+			case ".golden", ".md", ".go", ".py", ".yaml":
 				return err
 			}
 			if err != nil || d.IsDir() || !inside || dir == "interop" || dir == "gen" {

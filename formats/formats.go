@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"reprise/formats/mapper"
 	"reprise/formats/source"
 	"reprise/trace"
 )
@@ -50,6 +51,8 @@ type Options struct {
 	SingleTurn    bool          // only the first turn of each conversation (sharegpt)
 	Zone          string        // offset from UTC of calendar times that name none; "" = UTC
 	KeepPrivate   bool          // keep users, keys, addresses and metadata (litellm)
+
+	Map *mapper.Mapping // which column is which (csv, jsonl, parquet)
 
 	Count   func(text string) int // tokens of a text, for texts without counts (sharegpt); nil = such counts stay unknown
 	Counter string                // the name of what counts
@@ -112,13 +115,29 @@ func Detect(s *source.Source) (Format, string, error) {
 	case 1:
 		return found[0], evidence[0], nil
 	case 0:
-		return Format{}, "", trace.WithFix(fmt.Errorf("%s: format not recognised (%s)", s.Name, describe(h)), "name it with --format: "+strings.Join(Names(false), ", "))
+		return Format{}, "", trace.WithFix(fmt.Errorf("%s: format not recognised (%s)", s.Name, describe(h)),
+			"name it with --format ("+strings.Join(Names(false), ", ")+"), or write a mapping for it: reprise trace map-init "+s.Name)
 	}
 	var names []string
 	for i, f := range found {
 		names = append(names, f.Name+" ("+evidence[i]+")")
 	}
 	return Format{}, "", trace.WithFix(fmt.Errorf("%s: could be %s", s.Name, strings.Join(names, " or ")), "name it with --format")
+}
+
+// DetectMapped finds the format that reads the container of the first source with a
+// mapping.
+func DetectMapped(s *source.Source) (Format, string, error) {
+	h, err := s.Head()
+	if err != nil {
+		return Format{}, "", err
+	}
+	name := map[string]string{"csv": mapper.CSV, "json": mapper.JSONL, "json array": mapper.JSONL, "parquet": mapper.Parquet}[h.Container]
+	if name == "" {
+		return Format{}, "", trace.WithFix(fmt.Errorf("%s: %s, and a mapping is for CSV, JSON and Parquet", s.Name, h.Container), "turn it into a table with named columns first")
+	}
+	f, err := ByName(name)
+	return f, "by a mapping", err
 }
 
 func describe(h *source.Head) string {

@@ -66,7 +66,7 @@ func (m made) Import(_ context.Context, _ []*source.Source, emit func(*trace.Bat
 
 type madeSessions struct{ made }
 
-func (madeSessions) SessionClock() {}
+func (madeSessions) SessionClock() bool { return true }
 
 // What Import does with the order of rows, by clock.
 func TestCanonicalOrder(t *testing.T) {

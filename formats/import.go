@@ -30,8 +30,9 @@ type Sequencer interface {
 	Sequence(b *trace.Batch)
 }
 
-// A SessionClock is an importer whose sessions each have their own clock.
-type SessionClock interface{ SessionClock() }
+// A SessionClock is an importer whose sessions each may have their own clock. It is
+// asked when the first batch comes.
+type SessionClock interface{ SessionClock() bool }
 
 // Import runs an importer: it sorts rows into canonical order, puts the
 // earliest arrival at 0, and writes the trace to w. step says how it came to
@@ -39,9 +40,8 @@ type SessionClock interface{ SessionClock() }
 // which may stop the import with an error. memory bounds what sorting holds, in
 // bytes (0 = trace.DefaultMemory).
 func Import(ctx context.Context, imp Importer, src []*source.Source, w io.Writer, memory int64, step trace.Step, reject func(*trace.RowError) error) (trace.Meta, error) {
-	p := &pipeline{sorter: &trace.Sorter{Memory: memory}, sessions: map[string]*sessionKey{}}
+	p := &pipeline{imp: imp, sorter: &trace.Sorter{Memory: memory}, sessions: map[string]*sessionKey{}}
 	defer p.sorter.Close()
-	_, p.sessionClock = imp.(SessionClock)
 	rejected, merged := map[string]int64{}, map[string]int64{}
 	meta, err := imp.Import(ctx, src, p.add, func(e *trace.RowError) error {
 		reason := e.Reason
@@ -76,7 +76,7 @@ func Import(ctx context.Context, imp Importer, src []*source.Source, w io.Writer
 	}
 	meta.History = append(meta.History, step)
 	out := trace.NewWriter(w)
-	if err := p.write(imp, meta, out); err != nil {
+	if err := p.write(meta, out); err != nil {
 		return meta, err
 	}
 	return meta, out.Close(meta)
@@ -92,6 +92,7 @@ func note(meta *trace.Meta, what string, n int64) {
 // A pipeline puts rows in order. Its memory beside the sorter's grows with the
 // number of sessions.
 type pipeline struct {
+	imp          Importer
 	sorter       *trace.Sorter
 	sessionClock bool
 	sessions     map[string]*sessionKey
@@ -108,6 +109,9 @@ type sessionKey struct {
 }
 
 func (p *pipeline) add(b *trace.Batch) error {
+	if c, ok := p.imp.(SessionClock); ok && p.rows == 0 {
+		p.sessionClock = c.SessionClock()
+	}
 	for i := range b.Len() {
 		at, known := b.ArrivalNS.Get(i)
 		if known && (!p.anyArrival || at < p.min) {
@@ -172,7 +176,7 @@ func (p *pipeline) origin(meta *trace.Meta) {
 	}
 }
 
-func (p *pipeline) write(imp Importer, meta trace.Meta, out *trace.Writer) error {
+func (p *pipeline) write(meta trace.Meta, out *trace.Writer) error {
 	sorter := p.sorter
 	if meta.Clock == trace.ClockNone && !p.sessionClock {
 		bySession := &trace.Sorter{Memory: sorter.Memory}
@@ -190,7 +194,7 @@ func (p *pipeline) write(imp Importer, meta trace.Meta, out *trace.Writer) error
 		}
 		sorter = bySession
 	}
-	seq, _ := imp.(Sequencer)
+	seq, _ := p.imp.(Sequencer)
 	return sorter.Sorted(func(b *trace.Batch) error {
 		if p.min != 0 {
 			for i, null := range b.ArrivalNS.Null {

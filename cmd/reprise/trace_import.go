@@ -48,6 +48,7 @@ Example:
 			&cli.BoolFlag{Name: "keep-pairs", Usage: "keep duplicate n/s rows apart (weka; default: merged and counted)"},
 			&cli.DurationFlag{Name: "gap-cap", Usage: "longest gap within a session, the rest is cut out and counted (weka; default: none)"},
 			&cli.StringFlag{Name: "session-column", Usage: "column or attribute that names the session (baseten; otel, also trace or none; default: by rule)"},
+			&cli.StringFlag{Name: "map", Usage: "mapping of columns, a YAML file (csv, jsonl, parquet; see: reprise trace map-init)"},
 			&cli.StringFlag{Name: "zone", Usage: "offset such as +08:00 of calendar times that name no zone (default UTC)"},
 			&cli.BoolFlag{Name: "keep-private", Usage: "keep users, keys, addresses and metadata, which are left out by default (litellm)"},
 			&cli.BoolFlag{Name: "single-turn", Usage: "only the first turn of each conversation (sharegpt)"},
@@ -110,7 +111,7 @@ func runImport(ctx context.Context, c *cli.Command) error {
 	if out == rejectsPath {
 		return misuse("name another file with --rejects", "-o and --rejects name the same file: %s", out)
 	}
-	format, why, err := chooseFormat(c.String("format"), sources[0])
+	format, why, err := chooseFormat(c.String("format"), c.IsSet("map"), sources[0])
 	if err != nil {
 		return err
 	}
@@ -126,9 +127,12 @@ func runImport(ctx context.Context, c *cli.Command) error {
 	if err := countWith(c, format.Name, &options, &step); err != nil {
 		return err
 	}
+	if err := mapWith(c, &options, &step); err != nil {
+		return err
+	}
 	imp, err := format.NewImporter(options)
 	if err != nil {
-		return misused{err, ""}
+		return misused{err, trace.Fix(err)}
 	}
 	rejects := &rejects{path: rejectsPath, strict: c.Bool("strict")}
 	defer rejects.abort()
@@ -147,7 +151,7 @@ func runImport(ctx context.Context, c *cli.Command) error {
 
 // applies refuses flags that the format has no use for.
 func applies(c *cli.Command, f formats.Format) error {
-	for _, name := range importFlags {
+	for _, name := range append(importFlags, "map") {
 		if c.IsSet(name) && !slices.Contains(f.Flags, name) && name != "recount" { // countWith says more
 			return misuse("leave it out", "--%s: format %s has no use for it", name, f.Name)
 		}
@@ -184,7 +188,10 @@ func countWith(c *cli.Command, format string, o *formats.Options, step *trace.St
 	return nil
 }
 
-func chooseFormat(name string, first *source.Source) (formats.Format, string, error) {
+func chooseFormat(name string, mapped bool, first *source.Source) (formats.Format, string, error) {
+	if name == "auto" && mapped {
+		return formats.DetectMapped(first)
+	}
 	if name == "auto" {
 		return formats.Detect(first)
 	}

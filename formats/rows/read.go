@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -126,8 +127,9 @@ func (s *Sink) table(ctx context.Context, f *source.Source, open func(*source.So
 
 // A Clock reads calendar times as Unix times; those without a zone are in Offset.
 type Clock struct {
-	Offset int  // seconds east of UTC
-	Given  bool // the user named it
+	Offset int    // seconds east of UTC
+	Given  bool   // the user named it
+	Flag   string // where the user can name it; "" = --zone
 
 	unzoned bool
 }
@@ -194,7 +196,7 @@ func (c *Clock) Note(s *Sink, evidence string) {
 	if c.Given {
 		evidence += "; given"
 	}
-	s.Guess("zone", zone, "--zone", "%s", evidence)
+	s.Guess("zone", zone, cmp.Or(c.Flag, "--zone"), "%s", evidence)
 }
 
 // TakeUnits takes a number of units, exact to the nanosecond; a string of a number

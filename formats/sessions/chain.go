@@ -18,6 +18,9 @@ type Chain struct {
 	// still running.
 	Parallel bool
 
+	// KeepTurns says that turns which the source gave stay.
+	KeepTurns bool
+
 	turns map[[2]string]*chainState
 }
 
@@ -74,7 +77,9 @@ func (c *Chain) Sequence(b *trace.Batch) {
 			}
 		}
 		b.After.EndRow(s.any)
-		b.Turn.Values[i], b.Turn.Null[i] = s.turn, false
+		if !c.KeepTurns || b.Turn.Null[i] {
+			b.Turn.Values[i], b.Turn.Null[i] = s.turn, false
+		}
 		s.turn++
 		if c.Parallel && timed && known && len(s.open) < maxOpen {
 			s.open = append(s.open, openRow{b.ID.Values[i], at + took})

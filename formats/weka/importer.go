@@ -38,7 +38,7 @@ type Importer struct {
 }
 
 // SessionClock implements formats.SessionClock.
-func (*Importer) SessionClock() {}
+func (*Importer) SessionClock() bool { return true }
 
 // Import implements formats.Importer. A request that cannot be used is rejected
 // by itself; a session that cannot be read counts as one row.
