@@ -22,7 +22,7 @@ help: ## list the targets
 build: ## the static binary, as bin/reprise
 	$(GO) build -o bin/reprise ./cmd/reprise
 
-demo: build ## a made-up trace, imported and replayed against the built-in mock server (out/demo)
+demo: build ## a made-up trace, imported, fitted, scaled and replayed against the built-in mock server (out/demo)
 	.ci/demo
 
 test: ## all tests
