@@ -50,7 +50,9 @@ func (s *Summary) head(p *printer) {
 	for _, remark := range v.Remarks {
 		p.wrap("  ", remark, 2)
 	}
-	p.wrap("  ", "not measured: "+strings.Join(v.NotMeasured, ", ")+" (no verdict on it)", 2)
+	if len(v.NotMeasured) > 0 {
+		p.wrap("  ", "not measured: "+strings.Join(v.NotMeasured, ", ")+" (no verdict on it)", 2)
+	}
 	p.line("")
 	p.pair("label", s.Label)
 	target := strings.Join(s.URLs, ", ") + ", " + s.Protocol
@@ -81,7 +83,22 @@ func (s *Summary) head(p *printer) {
 	}
 }
 
+// receive writes how late the client read.
+func (s *Summary) receive(p *printer) {
+	if s.Client == nil || s.Client.ReceiveDelay == nil {
+		return
+	}
+	d := s.Client.ReceiveDelay
+	ms := func(ns int64) string { return decimals(float64(ns) / 1e6) }
+	text := fmt.Sprintf("p50 %s ms, p99 %s ms, max %s ms (n %s reads), from the kernel's receipt to our read", ms(d.P50NS), ms(d.P99NS), ms(d.MaxNS), Grouped(d.N))
+	if limit := s.Verdict.ReceiveLimit; limit != nil {
+		text += fmt.Sprintf("; limit for p99 %s ms, %s of the median ITL", decimals(*limit), percent(s.Verdict.ReceiveShare))
+	}
+	p.pair("receive", text)
+}
+
 func (s *Summary) outcomes(p *printer) {
+	s.receive(p)
 	var parts []string
 	for _, o := range s.Outcomes {
 		parts = append(parts, fmt.Sprintf("%s %s (%s)", o.Outcome, Grouped(o.Requests), percent(*o.Share)))

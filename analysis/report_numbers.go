@@ -125,6 +125,10 @@ func (s *Summary) clientText() string {
 			cpu += fmt.Sprintf(" (%s of %d CPUs)", percent(*c.CPUSeconds*1e9/float64(s.run.Ended.DurationNS)/float64(s.run.Host.CPUs)), s.run.Host.CPUs)
 		}
 	}
-	return fmt.Sprintf("%s, %d GC cycles with %v of pauses, %s connections opened, reused by %s requests",
+	text := fmt.Sprintf("%s, %d GC cycles with %v of pauses, %s connections opened, reused by %s requests",
 		cpu, c.GCCycles, time.Duration(c.GCPauseNS).Round(time.Microsecond), Grouped(c.ConnsOpened), Grouped(c.ConnsReused))
+	if q := c.RunQueue; q != nil {
+		text += fmt.Sprintf("; run queue p99 %v, max %v", time.Duration(q.P99NS).Round(time.Microsecond), time.Duration(q.MaxNS).Round(time.Microsecond))
+	}
+	return text
 }

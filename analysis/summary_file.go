@@ -30,7 +30,7 @@ func WriteSummary(dir string, s *Summary) error {
 
 // WriteHistograms writes the latencies as an HdrHistogram log (format 1.3, V2
 // compressed), one line with the metric as its tag: lateness, ttft, itl,
-// chunk_gap, tpot, e2e and response_time. Values are nanoseconds to 3
+// chunk_gap, tpot, e2e and response_time, and receive_delay where the run has it. Values are nanoseconds to 3
 // significant digits, so that logs of several runs or workers can be merged;
 // a lateness below 0 stands as 0. Each interval begins at 0 and has the length of
 // the run's window: no clock time is written. Metrics without samples have no line.
@@ -59,5 +59,13 @@ func WriteHistograms(w io.Writer, s *Summary) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return nil
+	if s.Client == nil || s.Client.ReceiveDelay == nil || s.Client.ReceiveDelay.Histogram == "" {
+		return nil
+	}
+	h, err := hdrhistogram.Decode([]byte(s.Client.ReceiveDelay.Histogram))
+	if err != nil {
+		return fmt.Errorf("receive_delay: %w", err)
+	}
+	h.SetTag("receive_delay")
+	return log.OutputIntervalHistogram(h)
 }

@@ -23,6 +23,8 @@ const CodeInvalid = 3
 const (
 	DefaultLateLimit = time.Millisecond
 	DefaultLateShare = 0.01
+
+	DefaultReceiveShare = 0.05
 )
 
 // invalidTimes is how many times over its limit the lateness makes a run
@@ -34,6 +36,10 @@ const invalidTimes = 10
 type Limits struct {
 	Lateness time.Duration
 	Share    float64
+
+	// ReceiveShare is the share of the median ITL that the p99 of the receive delay
+	// may reach.
+	ReceiveShare float64
 }
 
 // A Verdict is on the client: whether the run measured the server, and not
@@ -49,11 +55,11 @@ type Verdict struct {
 	Limit       float64  `json:"lateness_limit_ms"` // degraded above, invalid above ten times as much
 	LateLimit   float64  `json:"late_limit_ms"`     // the parameters
 	LateShare   float64  `json:"late_share"`
-}
 
-// notMeasured is what this version has no measure for. It is said, so that
-// nobody takes it for good.
-var notMeasured = []string{"receive delay"}
+	ReceiveP99   *float64 `json:"receive_delay_p99_ms"`   // null where it was not measured
+	ReceiveLimit *float64 `json:"receive_delay_limit_ms"` // null without ITL
+	ReceiveShare float64  `json:"receive_share"`          // the parameter
+}
 
 // Judge gives the verdict by other limits.
 func (s *Summary) Judge(l Limits) {
@@ -63,11 +69,15 @@ func (s *Summary) Judge(l Limits) {
 	if l.Share == 0 {
 		l.Share = DefaultLateShare
 	}
+	if l.ReceiveShare == 0 {
+		l.ReceiveShare = DefaultReceiveShare
+	}
 	v := Verdict{
-		Result: Valid, Reasons: []string{}, Remarks: s.remarks(), NotMeasured: notMeasured,
-		LateLimit: *milliseconds(l.Lateness), LateShare: l.Share,
+		Result: Valid, Reasons: []string{}, Remarks: s.remarks(), NotMeasured: []string{},
+		LateLimit: *milliseconds(l.Lateness), LateShare: l.Share, ReceiveShare: l.ReceiveShare,
 	}
 	v.late(s)
+	v.receive(s)
 	v.records(s)
 	if v.Result == Invalid {
 		v.Code = CodeInvalid
@@ -100,6 +110,30 @@ func (v *Verdict) late(s *Summary) {
 		v.worsen(Invalid, "p99 lateness %s ms is above %d times the limit of %s ms (%s): the client was late, and measured itself", decimals(p99), invalidTimes, decimals(v.Limit), whence)
 	case p99 > v.Limit:
 		v.worsen(Degraded, "p99 lateness %s ms is above the limit of %s ms (%s)", decimals(p99), decimals(v.Limit), whence)
+	}
+}
+
+// receive holds how late the client read against what it measures: the time
+// between tokens.
+func (v *Verdict) receive(s *Summary) {
+	if s.Client == nil || s.Client.ReceiveDelay == nil {
+		v.NotMeasured = append(v.NotMeasured, "receive delay: no stamps of the kernel (they need Linux and plain TCP, and a run that ended)")
+		return
+	}
+	v.ReceiveP99 = milliseconds(time.Duration(s.Client.ReceiveDelay.P99NS))
+	itl, ok := s.Metrics.Get("itl").Stat("p50").Get()
+	if !ok || itl <= 0 {
+		v.NotMeasured = append(v.NotMeasured, "receive delay: no ITL to hold it against")
+		return
+	}
+	limit := math.Round(itl*v.ReceiveShare*1e6) / 1e6
+	v.ReceiveLimit = &limit
+	whence := fmt.Sprintf("%s of the median ITL", percent(v.ReceiveShare))
+	switch p99 := *v.ReceiveP99; {
+	case p99 > invalidTimes*limit:
+		v.worsen(Invalid, "p99 receive delay %s ms is above %d times the limit of %s ms (%s): the client read late, and measured itself", decimals(p99), invalidTimes, decimals(limit), whence)
+	case p99 > limit:
+		v.worsen(Degraded, "p99 receive delay %s ms is above the limit of %s ms (%s)", decimals(p99), decimals(limit), whence)
 	}
 }
 

@@ -119,3 +119,30 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 }
+
+// TestReceiveDelayIsJudged holds the receive delay against the median ITL, 10 ms
+// in the run of rows.
+func TestReceiveDelayIsJudged(t *testing.T) {
+	for _, c := range []struct {
+		p99    time.Duration
+		share  float64
+		want   string
+		reason string
+	}{
+		{500 * time.Microsecond, 0, Valid, ""},
+		{501 * time.Microsecond, 0, Degraded, "p99 receive delay 0.501 ms is above the limit of 0.500 ms (5 % of the median ITL)"},
+		{5001 * time.Microsecond, 0, Invalid, "p99 receive delay 5.001 ms is above 10 times the limit of 0.500 ms (5 % of the median ITL): the client read late, and measured itself"},
+		{5001 * time.Microsecond, 0.6, Valid, ""},
+	} {
+		run, list := baseRun(), rows()
+		run.Planned.Requests, run.Ended.Unsent = 6, 0
+		run.Ended.Client.ReceiveDelay = &results.Delay{N: 100, P99NS: int64(c.p99)}
+		list = append(list[:6:6], list[7])
+		s := summarize(t, run, list)
+		s.Judge(Limits{ReceiveShare: c.share})
+		reasons := strings.Join(s.Verdict.Reasons, "; ")
+		if s.Verdict.Result != c.want || reasons != c.reason || len(s.Verdict.NotMeasured) != 0 {
+			t.Errorf("%v: %s (%s), not measured %v; want %s (%s)", c.p99, s.Verdict.Result, reasons, s.Verdict.NotMeasured, c.want, c.reason)
+		}
+	}
+}

@@ -202,6 +202,7 @@ func (r *run) do(ctx context.Context) error {
 	stop()
 	q.stop()
 	client := usage()
+	client.ReceiveDelay = r.receiveDelay()
 	for _, t := range r.targets {
 		t.client.Close()
 		client.ConnsOpened += t.client.Opened.Load()

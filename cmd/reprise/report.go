@@ -79,6 +79,7 @@ func lateFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.DurationFlag{Name: "late-limit", Value: analysis.DefaultLateLimit, Usage: "p99 lateness above the larger of this and --late-share is degraded, above ten times as much invalid"},
 		&cli.StringFlag{Name: "late-share", Value: strconv.FormatFloat(100*analysis.DefaultLateShare, 'f', -1, 64) + "%", Usage: "share of the median TTFT that p99 lateness may reach"},
+		&cli.StringFlag{Name: "receive-share", Value: strconv.FormatFloat(100*analysis.DefaultReceiveShare, 'f', -1, 64) + "%", Usage: "share of the median ITL that the p99 receive delay may reach; above is degraded, above ten times as much invalid"},
 	}
 }
 
@@ -96,11 +97,13 @@ func lateLimits(c *cli.Command) (analysis.Limits, error) {
 	if l.Lateness <= 0 {
 		return l, misuse("give a time such as 1ms", "--late-limit %v: must be above 0", l.Lateness)
 	}
-	share, err := parseShare(c.String("late-share"))
-	if err != nil || !(share > 0) || math.IsInf(share, 0) {
-		return l, misuse("give a share such as 1% or 0.01", "--late-share %q: not a share above 0", c.String("late-share"))
+	for name, to := range map[string]*float64{"late-share": &l.Share, "receive-share": &l.ReceiveShare} {
+		share, err := parseShare(c.String(name))
+		if err != nil || !(share > 0) || math.IsInf(share, 0) {
+			return l, misuse("give a share such as 1% or 0.01", "--%s %q: not a share above 0", name, c.String(name))
+		}
+		*to = share
 	}
-	l.Share = share
 	return l, nil
 }
 

@@ -86,6 +86,7 @@ type Client struct {
 	ctx   context.Context
 
 	Opened, Reuses atomic.Int64
+	Delays         Delays // of reads, where the kernel says when it had the bytes
 
 	mu    sync.Mutex
 	idle  []*conn
@@ -332,21 +333,27 @@ const readSize = 16 << 10
 func (k *conn) reader() {
 	defer k.client.live.Done()
 	defer k.closed()
-	buf := make([]byte, readSize)
+	read, done := k.reads()
 	for {
-		n, err := k.nc.Read(buf)
+		p, stamp, err := read()
 		at := k.client.now()
+		if stamp != 0 {
+			k.client.Delays.add(time.Now().UnixNano() - stamp)
+		}
 		k.mu.Lock()
 		x := k.x
 		k.mu.Unlock()
 		if x == nil { // closed while idle, or bytes that nobody asked for
+			done()
 			if err != nil && k.served {
 				k.client.closedIdle(k.idleSince)
 			}
 			return
 		}
-		if n > 0 {
-			if more := k.take(x, buf[:n], at); !more {
+		if len(p) > 0 {
+			more := k.take(x, p, at)
+			done()
+			if !more {
 				return
 			}
 		}
@@ -366,6 +373,19 @@ func (k *conn) reader() {
 			return
 		}
 	}
+}
+
+// reads returns how to read from the connection, and how to give back what was
+// read.
+func (k *conn) reads() (read func() ([]byte, int64, error), done func()) {
+	if r := newReceiver(k.nc); r != nil {
+		return r.read, r.done
+	}
+	buf := make([]byte, readSize)
+	return func() ([]byte, int64, error) {
+		n, err := k.nc.Read(buf)
+		return buf[:n], 0, err
+	}, func() {}
 }
 
 // early tells whether a deadline fired before any limit was reached, as when a

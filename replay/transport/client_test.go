@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -260,4 +261,51 @@ func TestPatientServerKeepsItsConnection(t *testing.T) {
 			t.Errorf("reused %v after %d connections", x.Reused, accepted())
 		}
 	})
+}
+
+// TestReceiveDelay stalls the client while bytes wait: the kernel's stamp shows
+// it. The kernel's clock cannot be had in a bubble, so this sleeps in life.
+func TestReceiveDelay(t *testing.T) {
+	if newReceiver(&net.TCPConn{}) == nil && runtime.GOOS != "linux" {
+		t.Skip("the kernel's stamps need Linux")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skipf("no loopback: %v", err)
+	}
+	defer l.Close()
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	serving.Go(func() {
+		s, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer s.Close()
+		readRequest(s)
+		io.WriteString(s, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc")
+		time.Sleep(2 * time.Millisecond)
+		io.WriteString(s, "def") // while the client is stalled
+	})
+	start := time.Now()
+	c := NewClient(func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String()) }, func() time.Duration { return time.Since(start) })
+	defer c.Close()
+	const stall = 20 * time.Millisecond
+	var got []byte
+	x, _ := do(c, &Exchange{OnBody: func(p []byte, _ time.Duration) error {
+		if got = append(got, p...); string(got) == "abc" {
+			time.Sleep(stall)
+		}
+		return nil
+	}})
+	if x.End != EndClean || string(got) != "abcdef" {
+		t.Fatalf("end %d (%v), body %q", x.End, x.Err, got)
+	}
+	h := c.Delays.Histogram()
+	if h == nil {
+		t.Skip("this kernel does not stamp")
+	}
+	if n := h.TotalCount(); n < 1 || n > 2 || time.Duration(h.Max()) < stall/2 { // the first bytes may come before the kernel stamps
+		t.Errorf("%d reads, the longest delay %v; the client was stalled for %v", h.TotalCount(), time.Duration(h.Max()), stall)
+	}
 }

@@ -107,6 +107,25 @@ type Client struct {
 	GCPauseNS   uint64   `json:"gc_pause_ns"` // sum of stop-the-world pauses
 	ConnsOpened int64    `json:"conns_opened"`
 	ConnsReused int64    `json:"conns_reused"` // requests that found an open connection
+
+	// ReceiveDelay is from the kernel's receipt of a read's last segment to our
+	// read: how late the client saw what the server had sent. Null where the kernel
+	// does not stamp (not Linux), or a stamp says nothing (TLS).
+	ReceiveDelay *Delay `json:"receive_delay"`
+	// RunQueue is how long goroutines that could run waited for a processor.
+	RunQueue *Delay `json:"run_queue"`
+}
+
+// A Delay is the distribution of a delay of the client's own, in ns.
+type Delay struct {
+	N      int64 `json:"n"`
+	P50NS  int64 `json:"p50_ns"`
+	P99NS  int64 `json:"p99_ns"`
+	P999NS int64 `json:"p99_9_ns"`
+	MaxNS  int64 `json:"max_ns"`
+	// Histogram holds all of it, as an HdrHistogram in V2 compressed form, base64;
+	// "" where there is none.
+	Histogram string `json:"histogram,omitempty"`
 }
 
 // Host is the machine of the client.
