@@ -14,7 +14,7 @@ RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench bench-go fuzz race interop interop-parquet vocab-test clean
+.PHONY: help build demo test lint bench bench-go fuzz race interop interop-parquet interop-loaders vocab-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,8 +45,12 @@ race: ## tests with the race detector; needs a C compiler
 	@if command -v $${CC:-cc} >/dev/null; then CGO_ENABLED=1 $(GO) test -race -timeout 20m $(RACE); \
 	else echo "skip race: no C compiler, which the race detector links with"; fi
 
-interop: build ## replay against aimock and llama.cpp's server; needs python3 and pip, npm for aimock
+interop: build ## replay against aimock and llama.cpp's server, then interop-loaders; needs python3 and pip, npm for aimock
 	.ci/interop
+	.ci/interop-loaders
+
+interop-loaders: build ## AIPerf, guidellm and inference-perf load what reprise exports for them; needs python3 and pip
+	.ci/interop-loaders
 
 interop-parquet: build ## pyarrow, DuckDB, pandas and polars open what reprise writes; needs python3 and pip
 	.ci/interop-parquet

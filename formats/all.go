@@ -9,6 +9,8 @@ import (
 	"reprise/formats/baseten"
 	"reprise/formats/burstgpt"
 	"reprise/formats/dynamo"
+	"reprise/formats/guidellm"
+	"reprise/formats/inferenceperf"
 	"reprise/formats/litellm"
 	"reprise/formats/lmcache"
 	"reprise/formats/mapper"
@@ -28,11 +30,15 @@ import (
 	"reprise/trace"
 )
 
+// undetected is the detection of formats that must be named: their content is that
+// of others, or anything.
+func undetected(*source.Head) (string, bool) { return "", false }
+
 // mapped reads a container with a mapping; it takes no source for its own.
 func mapped(name, doc string) Format {
 	return Format{
 		Name: name, Doc: doc,
-		Detect: func(*source.Head) (string, bool) { return "", false },
+		Detect: undetected,
 		Flags:  []string{"map"},
 		NewImporter: func(o Options) (Importer, error) {
 			if o.Map == nil {
@@ -179,14 +185,29 @@ var All = []Format{
 		},
 	},
 	{
-		Name: "aiperf", Doc: "AIPerf outputs: inputs.json, profile_export.jsonl",
+		Name: "aiperf", Doc: "AIPerf outputs (inputs.json, profile_export.jsonl); writes what it replays",
 		Detect:      aiperf.Detect,
 		NewImporter: func(o Options) (Importer, error) { return &aiperf.Importer{}, nil },
+		NewExporter: func() Exporter { return &aiperf.Exporter{} },
 	},
 	{
-		Name: "vllm", Doc: "vLLM (and SGLang) benchmark results with details: JSON",
+		Name: "vllm", Doc: "vLLM (and SGLang) benchmark results: JSON; writes vLLM's custom dataset",
 		Detect:      vllm.Detect,
 		NewImporter: func(o Options) (Importer, error) { return &vllm.Importer{}, nil },
+		NewExporter: func() Exporter { return vllm.Exporter{} },
+	},
+	{
+		Name: "guidellm", Doc: "what guidellm replays, times in seconds: JSONL",
+		Detect:      undetected,
+		Flags:       []string{"block-tokens"},
+		NewImporter: func(o Options) (Importer, error) { return guidellm.Importer(o.BlockTokens), nil },
+		NewExporter: func() Exporter { return &guidellm.Exporter{} },
+	},
+	{
+		Name: "inference-perf", Doc: "what inference-perf replays, Azure's columns: CSV",
+		Detect:      undetected,
+		NewImporter: func(o Options) (Importer, error) { return &azure.Importer{}, nil },
+		NewExporter: func() Exporter { return inferenceperf.Exporter{} },
 	},
 	mapped(mapper.CSV, "any table of text, with a mapping (--map)"),
 	mapped(mapper.JSONL, "any JSON lines or array of objects, with a mapping (--map)"),

@@ -35,7 +35,7 @@ func TestEveryFileHasOneFormat(t *testing.T) {
 			rel, _ := filepath.Rel(root, path)
 			dir, _, inside := strings.Cut(filepath.ToSlash(rel), "/")
 			switch filepath.Ext(path) {
-			case ".golden", ".md", ".go", ".py", ".yaml":
+			case ".golden", ".md", ".go", ".py", ".yaml", ".svg":
 				return err
 			}
 			if err != nil || d.IsDir() || !inside || dir == "interop" || dir == "gen" {

@@ -66,6 +66,10 @@ type Exporter interface {
 	Export(ctx context.Context, meta trace.Meta, rows iter.Seq2[trace.Request, error], w io.Writer) (lost []string, err error)
 }
 
+// An Adviser is an exporter that knows how the program it writes for is told to read
+// the file. Advice is asked for after Export.
+type Adviser interface{ Advice() []string }
+
 // timeUnit returns the unit of TimeUnit; 0 if it is not set.
 func (o Options) timeUnit() (time.Duration, error) {
 	switch o.TimeUnit {

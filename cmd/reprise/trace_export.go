@@ -51,8 +51,9 @@ func runExport(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	defer r.Close()
+	exporter := format.NewExporter()
 	write := func(w io.Writer) ([]string, error) {
-		return format.NewExporter().Export(ctx, r.Meta(), r.Rows(), w)
+		return exporter.Export(ctx, r.Meta(), r.Rows(), w)
 	}
 	lost, err := exportTo(c, write)
 	if err != nil {
@@ -60,6 +61,11 @@ func runExport(ctx context.Context, c *cli.Command) error {
 	}
 	for _, what := range lost {
 		fmt.Fprintf(c.Root().ErrWriter, "reprise: warning: %s has no place for %s\n", format.Name, what)
+	}
+	if a, ok := exporter.(formats.Adviser); ok && c.String("output") != "-" {
+		for _, advice := range a.Advice() {
+			fmt.Fprintf(c.Root().ErrWriter, "reprise: to replay it: %s\n", advice)
+		}
 	}
 	if len(lost) > 0 && c.Bool("strict") {
 		return verdict{4, fmt.Errorf("the export is not complete: %s", strings.Join(lost, ", "))}

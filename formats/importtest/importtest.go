@@ -9,6 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -271,6 +272,17 @@ func Fuzz(f *testing.F, imp func() formats.Importer, dir string, names ...string
 			Load(t, imp(), path)
 		}
 	})
+}
+
+// Made yields rows made up, numbered from 0.
+func Made(made ...trace.Request) iter.Seq2[trace.Request, error] {
+	return func(yield func(trace.Request, error) bool) {
+		for i, r := range made {
+			if r.ID = int64(i); !yield(r, nil) {
+				return
+			}
+		}
+	}
 }
 
 // Exported writes a trace in a foreign format.

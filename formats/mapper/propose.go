@@ -60,7 +60,7 @@ var patterns = []pattern{
 	{"model", regexp.MustCompile(`^(model(_?(name|id))?|engine|deployment)$`), isText},
 	{"streaming", regexp.MustCompile(`^(stream(ing|ed)?|is_stream(ing)?)$`), func(c *column) bool { return c.all(c.bools) || isInt(c) && c.max <= 1 }},
 	{"input_tokens", regexp.MustCompile(`^(usage_)?((num_)?(input|prompt|request|context|prefill)_?(tokens?|len(gth)?|size|token_count)|(num_)?prompt_tokens|isl|tokens_in|input|in)$`), isInt},
-	{"output_tokens", regexp.MustCompile(`^(usage_)?((num_)?(output|completion|response|generated|generation|decode|gen)_?(tokens?|len(gth)?|size|token_count)|osl|tokens_out|output|out)$`), isInt},
+	{"output_tokens", regexp.MustCompile(`^(usage_)?((num_)?(output|completion|response|generated|generation|decode|gen)_?(tokens?|len(gth)?|size|token_count)|osl|tokens_out|token_size|output|out)$`), isInt},
 	{"reasoning_tokens", regexp.MustCompile(`(^|_)(reasoning|thinking)_tokens$`), isInt},
 	{"cached_tokens", regexp.MustCompile(`(^|_)(cached_tokens|cache_read_(input_)?tokens|cache_hit_tokens)$`), isInt},
 	{"max_output_tokens", regexp.MustCompile(`^(max_(new_|output_|completion_)?tokens)$`), isInt},
