@@ -168,6 +168,9 @@ func (s *Summary) remarks() []string {
 	if q.Interrupted {
 		remarks = append(remarks, fmt.Sprintf("interrupted: %s of %s planned requests were not sent", Grouped(q.Unsent), Grouped(s.Planned.Requests)))
 	}
+	if e := s.run.Ended; e != nil && e.Aborted != "" {
+		remarks = append(remarks, e.Aborted)
+	}
 	switch {
 	case q.Recovered && q.Killed:
 		remarks = append(remarks, "read from the parts of the results; up to one second of finished requests is missing")

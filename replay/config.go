@@ -62,7 +62,15 @@ type Config struct {
 	// count; such counts are labelled local. nil leaves them unknown.
 	Tokenizer func(text []byte) int
 
-	TLS    TLS
+	TLS        TLS
+	UnixSocket string // path; all connections go there, whatever the URLs' hosts
+	Proxy      string // "" = as the environment says (HTTP_PROXY, HTTPS_PROXY, NO_PROXY), ProxyNone, or the URL of an HTTP proxy
+
+	// AbortErrorRate ends the run once that share of the requests that have ended
+	// has failed, after AbortAfter of them; 0 = never. Requests given up on purpose
+	// have not failed.
+	AbortErrorRate float64
+
 	Labels map[string]string // into run.json
 	Flags  map[string]string // into run.json, as given, without secrets
 
@@ -82,6 +90,12 @@ type Config struct {
 	source func() rowReader // instead of Trace
 	sink   sink             // instead of the files of Dir
 }
+
+// ProxyNone as Config.Proxy uses none, whatever the environment says.
+const ProxyNone = "none"
+
+// AbortAfter is how many requests must have ended before a run is aborted.
+const AbortAfter = 50
 
 // A StreamMode says whether streams are asked for.
 type StreamMode string
@@ -105,6 +119,8 @@ const (
 // A TLS says how https servers are trusted.
 type TLS struct {
 	CAFile   string // PEM; added to the system's authorities
+	CertFile string // PEM; a certificate of the client, with KeyFile
+	KeyFile  string // PEM
 	Insecure bool   // any certificate is taken
 }
 

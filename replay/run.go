@@ -55,6 +55,8 @@ type run struct {
 	slots   chan struct{} // nil = no cap
 
 	sent, done, failed, capped, overlaps atomic.Int64
+	errors                               atomic.Int64 // of done: failed, and not given up on purpose
+	abort                                context.CancelCauseFunc
 	nextDue, worst                       atomic.Int64
 
 	mu       sync.Mutex
@@ -181,6 +183,8 @@ func (r *run) describe() *results.Run {
 
 // do runs the schedule and writes what came of it.
 func (r *run) do(ctx context.Context) error {
+	ctx, r.abort = context.WithCancelCause(ctx)
+	defer r.abort(nil)
 	q := r.prepare(ctx)
 	q.fill() // so that the request due at 0 is not late for being rendered
 	usage := measureClient()
@@ -199,6 +203,7 @@ func (r *run) do(ctx context.Context) error {
 	r.nextDue.Store(-1)
 	r.wait(ctx)
 	interrupted := ctx.Err() != nil
+	aborted, isAborted := errors.AsType[*AbortError](context.Cause(ctx))
 	stop()
 	q.stop()
 	client := usage()
@@ -210,11 +215,15 @@ func (r *run) do(ctx context.Context) error {
 	}
 	rerr := r.recorder.close()
 	r.record.Ended = &results.Ended{
-		DurationNS: int64(r.last), Sent: r.sent.Load(), Unsent: r.survey.Planned.Requests - r.sent.Load(), Interrupted: interrupted,
+		DurationNS: int64(r.last), Sent: r.sent.Load(), Unsent: r.survey.Planned.Requests - r.sent.Load(), Interrupted: interrupted && !isAborted,
 		Capped: r.capped.Load(), Holds: r.holds(), Overlaps: r.overlaps.Load(), RecordsLost: r.recorder.lost, Client: client,
 	}
 	if rerr != nil {
 		r.record.Ended.RecordError = rerr.Error()
+	}
+	if isAborted {
+		r.record.Ended.Aborted = aborted.Error()
+		rerr = errors.Join(aborted, rerr)
 	}
 	werr := results.WriteRun(r.c.Dir, r.record)
 	if interrupted {
@@ -310,11 +319,29 @@ func (r *run) ended(f *flight) {
 	if r.pacer != nil {
 		r.pacer.end(f.res.ID, f.res.End.Value, r.survey.links, r.render)
 	}
-	r.done.Add(1)
-	if f.res.Outcome != results.OutcomeOK && f.res.Outcome != results.OutcomeNotStreamed {
+	done := r.done.Add(1)
+	switch f.res.Outcome {
+	case results.OutcomeOK, results.OutcomeNotStreamed:
+	case results.OutcomeCancelled, results.OutcomeCut:
 		r.failed.Add(1)
+	default:
+		r.failed.Add(1)
+		r.errors.Add(1)
 	}
 	r.finish(f)
+	if limit, failed := r.c.AbortErrorRate, r.errors.Load(); limit > 0 && done >= AbortAfter && float64(failed) > limit*float64(done) {
+		r.abort(&AbortError{Failed: failed, Ended: done, Limit: limit})
+	}
+}
+
+// An AbortError ends a run that fails too much.
+type AbortError struct {
+	Failed, Ended int64
+	Limit         float64 // share of the requests that ended
+}
+
+func (e *AbortError) Error() string {
+	return fmt.Sprintf("aborted: %d of %d requests that ended have failed, more than %g %%", e.Failed, e.Ended, 100*e.Limit)
 }
 
 func (r *run) finish(f *flight) {

@@ -77,7 +77,16 @@ func requestHead(u *url.URL, c *Config) ([]byte, error) {
 		}
 		headers = setHeader(headers, h)
 	}
-	out := []byte("POST " + u.RequestURI() + " HTTP/1.1\r\n")
+	uri := u.RequestURI()
+	if proxy, err := c.proxy(u); err != nil {
+		return nil, err
+	} else if proxy != nil && u.Scheme == "http" {
+		uri = publicURL(u) // a proxy is told the whole URL
+		if auth := proxyAuth(proxy); auth != "" {
+			headers = append(headers, protocol.Header{Name: "Proxy-Authorization", Value: auth})
+		}
+	}
+	out := []byte("POST " + uri + " HTTP/1.1\r\n")
 	for _, h := range headers {
 		out = append(out, h.Name+": "+h.Value+"\r\n"...)
 	}
@@ -118,13 +127,9 @@ func dialer(u *url.URL, c *Config) (func(ctx context.Context) (net.Conn, error),
 		return nil, fmt.Errorf("--url %q: port %s", publicURL(u), port)
 	}
 	addr := net.JoinHostPort(u.Hostname(), port)
-	var d net.Dialer
-	plain := func(ctx context.Context) (net.Conn, error) {
-		nc, err := d.DialContext(ctx, "tcp", addr)
-		if err != nil {
-			return nil, explainDial(err, addr)
-		}
-		return nc, nil
+	plain, err := c.plainDialer(u, addr)
+	if err != nil {
+		return nil, err
 	}
 	if u.Scheme == "http" {
 		return plain, nil
@@ -149,6 +154,13 @@ func dialer(u *url.URL, c *Config) (func(ctx context.Context) (net.Conn, error),
 
 func tlsConfig(u *url.URL, t TLS) (*tls.Config, error) {
 	config := &tls.Config{ServerName: u.Hostname(), InsecureSkipVerify: t.Insecure, NextProtos: []string{"http/1.1"}}
+	if t.CertFile != "" || t.KeyFile != "" {
+		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		if err != nil {
+			return nil, trace.WithFix(fmt.Errorf("--cert and --key: %w", err), "name two PEM files that belong together")
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
 	if t.CAFile == "" {
 		return config, nil
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"reprise/analysis"
 	"reprise/replay"
 	"reprise/replay/protocol"
 	"reprise/trace"
@@ -87,6 +88,10 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: "flush", Usage: "URL to post to before the run, so that the server empties its prefix cache"},
 		&cli.StringFlag{Name: "tokenizer", Usage: "tokenizer.json of the model: counts chunks and literal prompts for which nobody sends a count, and checks the words of made prompts"},
 		&cli.StringFlag{Name: "ca-file", Usage: "PEM file with certificate authorities to trust beside the system's"},
+		&cli.StringFlag{Name: "cert", Usage: "PEM file with the client's certificate, for servers that ask for one; with --key"},
+		&cli.StringFlag{Name: "key", Usage: "PEM file with the private key of --cert"},
+		&cli.StringFlag{Name: "unix-socket", Usage: "path of a Unix socket that all connections go to, whatever the host in --url"},
+		&cli.StringFlag{Name: "proxy", Usage: "URL of an HTTP proxy, or none (default: as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say)"},
 		&cli.BoolFlag{Name: "insecure", Usage: "do not check the server's certificate"},
 	}
 }
@@ -98,6 +103,7 @@ func limitFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "timeout", Value: replay.DefaultTimeout, Usage: "longest a request may take from sent; 0 = no limit"},
 		&cli.DurationFlag{Name: "idle-timeout", Usage: "longest wait for a byte of an answer (default: no limit)"},
 		&cli.DurationFlag{Name: "token-timeout", Usage: "longest wait for a token (default: no limit)"},
+		&cli.StringFlag{Name: "abort-if", Usage: "end the run, with exit code 1 and everything written, once 50 requests have ended and this holds: error_rate>20%"},
 		&cli.DurationFlag{Name: "grace", Usage: "how long requests in flight may go on after sending has stopped (default: their own limits; 30s after an interrupt)"},
 	}
 }
@@ -152,7 +158,7 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 	config := &replay.Config{
 		URLs: c.StringSlice("url"), Output: c.String("output-length"), MaxInFlight: c.Int("max-in-flight"),
 		BytesTimeout: c.Duration("idle-timeout"), TokenTimeout: c.Duration("token-timeout"), Timeout: c.Duration("timeout"), Grace: c.Duration("grace"),
-		TLS: replay.TLS{CAFile: c.String("ca-file"), Insecure: c.Bool("insecure")}, Version: version, Flags: publicFlags(c),
+		TLS: replay.TLS{CAFile: c.String("ca-file"), CertFile: c.String("cert"), KeyFile: c.String("key"), Insecure: c.Bool("insecure")}, UnixSocket: c.String("unix-socket"), Proxy: c.String("proxy"), Version: version, Flags: publicFlags(c),
 		Selection: replay.Selection{Speed: c.Float("speed"), From: c.Duration("from"), To: c.Duration("to"), Seed: c.Uint64("seed")},
 	}
 	for _, name := range []string{"timeout", "idle-timeout", "token-timeout", "grace", "gap-cap"} {
@@ -173,6 +179,16 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 	}
 	if config.Selection.Speed <= 0 {
 		return nil, bad("speed", fmt.Errorf("%v: must be above 0", config.Selection.Speed))
+	}
+	if text := c.String("abort-if"); text != "" {
+		list, err := analysis.ParseConditions(text)
+		if err != nil || len(list) != 1 || list[0].Name != "error_rate" || list[0].Op != ">" || list[0].Change || list[0].Time || !(list[0].Value > 0 && list[0].Value < 1) {
+			return nil, misuse("write it like 'error_rate>20%'", "--abort-if %q", text)
+		}
+		config.AbortErrorRate = list[0].Value
+	}
+	if (c.String("cert") == "") != (c.String("key") == "") {
+		return nil, misuse("name both", "--cert and --key belong together")
 	}
 	var cerr error
 	if config.Cancel, cerr = replay.ParseCancel(c.String("cancel")); cerr != nil {
@@ -329,6 +345,8 @@ func publicFlags(c *cli.Command) map[string]string {
 			if json.Unmarshal([]byte(c.String(name)), &members) == nil {
 				out[name] = strings.Join(slices.Sorted(maps.Keys(members)), ", ")
 			}
+		case "proxy": // it may hold a password
+			out[name] = "given"
 		case "o", "output", "force", "json", "progress", "url", "label":
 		default:
 			out[name] = fmt.Sprint(c.Value(name))

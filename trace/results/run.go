@@ -84,6 +84,7 @@ type Ended struct {
 	Capped      int64  `json:"capped"`                 // requests that waited for --max-in-flight
 	Holds       *Holds `json:"holds,omitempty"`        // of causal and think pacing
 	Overlaps    int64  `json:"session_overlaps"`       // requests sent while an earlier one of their session was in flight
+	Aborted     string `json:"aborted,omitempty"`      // why the run was ended before its time, by --abort-if
 	RecordError string `json:"record_error,omitempty"` // why records were lost
 	RecordsLost int64  `json:"records_lost"`
 	Client      Client `json:"client"`
