@@ -11,6 +11,7 @@ import (
 	"reprise/formats/dynamo"
 	"reprise/formats/guidellm"
 	"reprise/formats/inferenceperf"
+	"reprise/formats/jsonl"
 	"reprise/formats/litellm"
 	"reprise/formats/lmcache"
 	"reprise/formats/mapper"
@@ -210,7 +211,18 @@ var All = []Format{
 		NewExporter: func() Exporter { return inferenceperf.Exporter{} },
 	},
 	mapped(mapper.CSV, "any table of text, with a mapping (--map)"),
-	mapped(mapper.JSONL, "any JSON lines or array of objects, with a mapping (--map)"),
+	{
+		Name: mapper.JSONL, Doc: "canonical rows as JSON lines; with a mapping (--map), any JSON lines or array",
+		Detect: jsonl.Detect,
+		Flags:  []string{"map"},
+		NewImporter: func(o Options) (Importer, error) {
+			if o.Map != nil {
+				return &mapper.Importer{Container: mapper.JSONL, Mapping: o.Map}, nil
+			}
+			return &jsonl.Importer{}, nil
+		},
+		NewExporter: func() Exporter { return jsonl.Exporter{} },
+	},
 	mapped(mapper.Parquet, "any Parquet file, with a mapping (--map)"),
 }
 

@@ -14,7 +14,7 @@ import (
 type Importer interface {
 	// Import reads the sources in the order given and hands batches to emit, in
 	// source order; emit may not keep a batch. Request.ID counts the emitted
-	// rows from 0. Request.Arrival is on the source's own clock (any origin; a
+	// rows from 0, unless the source is canonical itself. Request.Arrival is on the source's own clock (any origin; a
 	// Unix time if Meta.EpochNS is known), or, on session clocks, since the
 	// session's start. A row that cannot be used, or that was merged into
 	// another, goes to reject as a *trace.RowError and reading goes on, unless
@@ -172,7 +172,7 @@ func (p *pipeline) origin(meta *trace.Meta) {
 		meta.EpochNS = trace.Some(epoch + p.min)
 	}
 	if p.min != 0 {
-		meta.OriginNS = trace.Some(p.min)
+		meta.OriginNS = trace.Some(meta.OriginNS.Or(0) + p.min)
 	}
 }
 
@@ -181,11 +181,13 @@ func (p *pipeline) write(meta trace.Meta, out *trace.Writer) error {
 	if meta.Clock == trace.ClockNone && !p.sessionClock {
 		bySession := &trace.Sorter{Memory: sorter.Memory}
 		defer bySession.Close()
+		rows := int64(0)
 		err := sorter.Sorted(func(b *trace.Batch) error {
 			for i := range b.Len() {
-				if err := bySession.Add(b, i, p.clocklessKey(b, i)); err != nil {
+				if err := bySession.Add(b, i, p.clocklessKey(b, i, rows)); err != nil {
 					return err
 				}
+				rows++
 			}
 			return nil
 		})
@@ -210,12 +212,12 @@ func (p *pipeline) write(meta trace.Meta, out *trace.Writer) error {
 	})
 }
 
-// clocklessKey keeps sessions in the order of their first row. IDs count rows
-// in source order, as ordinals do.
-func (p *pipeline) clocklessKey(b *trace.Batch, i int) trace.Key {
+// clocklessKey keeps sessions in the order of their first row; row counts rows in
+// source order, as ordinals do.
+func (p *pipeline) clocklessKey(b *trace.Batch, i int, row int64) trace.Key {
 	turn, _ := b.Turn.Get(i)
 	if id, ok := b.SessionID.Get(i); ok {
 		return trace.Key{Major: p.sessions[id].ordinal, Minor: int64(turn)}
 	}
-	return trace.Key{Major: b.ID.Values[i]}
+	return trace.Key{Major: row}
 }

@@ -85,6 +85,17 @@ func (c *Checker) Row(r *Request, report func(*RowError)) {
 		c.checkAfter(r, d, bad)
 	}
 	c.checkOrder(r, bad)
+	checkRow(r, bad)
+}
+
+// CheckRow checks what one row shows by itself.
+func CheckRow(r *Request, report func(*RowError)) {
+	checkRow(r, func(field, format string, args ...any) {
+		report(&RowError{Field: field, Err: fmt.Errorf(format, args...)})
+	})
+}
+
+func checkRow(r *Request, bad badFunc) {
 	checkCounts(r, bad)
 	checkBlocks(r, bad)
 	checkLiterals(r, bad)

@@ -1,11 +1,14 @@
 package trace
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
-// jsonRow has the canonical column names; literal JSON is nested as it is.
+// jsonRow has the canonical column names; literal JSON is nested, or is a string of
+// it where nesting would change its blanks.
 type jsonRow struct {
 	ID               int64                      `json:"id"`
 	OriginID         *int64                     `json:"origin_id,omitempty"`
@@ -48,7 +51,8 @@ type jsonRow struct {
 	FinishReason     *string                    `json:"finish_reason,omitempty"`
 	SourceFile       *string                    `json:"source_file,omitempty"`
 	SourceRow        *int64                     `json:"source_row,omitempty"`
-	Attributes       map[string]json.RawMessage `json:"attributes,omitempty"`
+	Attributes       map[string]json.RawMessage `json:"attributes,omitzero"`
+	AttributeTexts   map[string]string          `json:"attribute_texts,omitempty"` // those that are no JSON without blanks
 }
 
 type jsonAfter struct {
@@ -62,9 +66,9 @@ type jsonMedia struct {
 	Tokens *int64 `json:"tokens,omitempty"`
 }
 
-// AppendJSON appends r to dst as one JSON object with the canonical column
-// names. What is unknown is left out; literal JSON columns are nested as they
-// are, and an error names one that is no JSON.
+// AppendJSON appends r to dst as one JSON object with the canonical column names.
+// What is unknown is left out; literal JSON columns are nested. [ParseJSON] gives back
+// an equal row.
 func AppendJSON(dst []byte, r *Request) ([]byte, error) {
 	row := jsonRow{
 		ID: r.ID, OriginID: ptr(r.OriginID), Copy: ptr(r.Copy), SourceID: ptr(r.SourceID),
@@ -94,11 +98,29 @@ func AppendJSON(dst []byte, r *Request) ([]byte, error) {
 	if r.Attributes != nil {
 		row.Attributes = map[string]json.RawMessage{}
 		for k, v := range r.Attributes {
-			row.Attributes[k] = json.RawMessage(v)
+			if isCompact(v) {
+				row.Attributes[k] = json.RawMessage(v)
+				continue
+			}
+			if row.AttributeTexts == nil {
+				row.AttributeTexts = map[string]string{}
+			}
+			row.AttributeTexts[k] = v
 		}
 	}
-	text, err := json.Marshal(row)
-	return append(dst, text...), err
+	text := bytes.NewBuffer(dst)
+	e := json.NewEncoder(text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(row); err != nil {
+		return dst, fmt.Errorf("row %d: %w", r.ID, err)
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+}
+
+// isCompact tells JSON that stays as it is when it is nested.
+func isCompact(v string) bool {
+	var b bytes.Buffer
+	return json.Compact(&b, []byte(v)) == nil && b.String() == v
 }
 
 func ptr[T any](o Optional[T]) *T {
@@ -112,5 +134,9 @@ func raw(o Optional[string]) json.RawMessage {
 	if !o.Known {
 		return nil
 	}
-	return json.RawMessage(o.Value)
+	if isCompact(o.Value) {
+		return json.RawMessage(o.Value)
+	}
+	text, _ := json.Marshal(o.Value) // a string always encodes
+	return text
 }

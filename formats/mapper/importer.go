@@ -25,6 +25,7 @@ type Importer struct {
 	Mapping   *Mapping
 
 	sessions.Chain
+	origin sessions.Origin
 }
 
 // Containers, by the names of their formats.
@@ -37,6 +38,14 @@ const (
 // SessionClock implements formats.SessionClock.
 func (i *Importer) SessionClock() bool { return i.Mapping.Clock == trace.ClockSession }
 
+// Sequence implements formats.Sequencer.
+func (i *Importer) Sequence(b *trace.Batch) {
+	if i.SessionClock() {
+		i.origin.Sequence(b)
+	}
+	i.Chain.Sequence(b)
+}
+
 // A clock reads calendar times, and counts what it clamps.
 type clock struct {
 	rows.Clock
@@ -47,6 +56,7 @@ type clock struct {
 func (i *Importer) Import(ctx context.Context, src []*source.Source, emit func(*trace.Batch) error, reject func(*trace.RowError) error) (trace.Meta, error) {
 	s := rows.New(emit, reject)
 	i.Chain.Reset(false)
+	i.origin = sessions.Origin{}
 	i.Chain.KeepTurns = true
 	m := i.Mapping
 	w := &work{mapping: m, sink: s, clocks: map[string]*clock{}}
@@ -141,6 +151,15 @@ func (w *work) add(f *source.Source, line int64, rec record) error {
 	}
 	if w.mapping.Others != OthersDrop {
 		r.Attributes = rec.attributes()
+	}
+	var bad *trace.RowError
+	trace.CheckRow(&r, func(e *trace.RowError) {
+		if bad == nil {
+			bad = e
+		}
+	})
+	if bad != nil {
+		return &jsonx.FieldError{Field: bad.Field, Err: bad.Err, Fix: "correct the mapping, or the source"}
 	}
 	return w.sink.Add(&r)
 }

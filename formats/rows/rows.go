@@ -48,11 +48,18 @@ func (s *Sink) Next() int64 { return s.next }
 
 // Add gives a row its id and keeps a copy of it.
 func (s *Sink) Add(r *trace.Request) error {
+	if s.err == nil {
+		r.ID = s.next
+		s.next++
+	}
+	return s.Keep(r)
+}
+
+// Keep keeps a copy of a row with the id that it has.
+func (s *Sink) Keep(r *trace.Request) error {
 	if s.err != nil {
 		return s.err
 	}
-	r.ID = s.next
-	s.next++
 	if at, ok := r.Arrival.Get(); ok {
 		s.times++
 		s.tick.Add(at)
