@@ -177,3 +177,28 @@ func near(t *testing.T, name, what string, w time.Duration, got, want, tolerance
 		t.Errorf("%s: %s at %v: %.4g, want %.4g", name, what, w, got, want)
 	}
 }
+
+// TestSixIsTwoThenThree: scaling in two steps keeps what scaling in one keeps:
+// every pair of lengths, the rate, the dispersion, and reuse.
+func TestSixIsTwoThenThree(t *testing.T) {
+	whole := spread(t, imported(t, "mooncake", "conversation_trace.jsonl"), Spreading{Tick: 3 * time.Second, Seed: 1})
+	m, _ := scale(t, whole, Scaling{To: 20 * time.Minute})
+	six, _ := scale(t, m, Scaling{Factor: 6, Seed: 1})
+	two, _ := scale(t, m, Scaling{Factor: 2, Seed: 2})
+	steps, _ := scale(t, two, Scaling{Factor: 3, Seed: 3})
+	if len(six.rows) != len(steps.rows) {
+		t.Errorf("%d rows in one step, %d in two", len(six.rows), len(steps.rows))
+	}
+	a, b := pairs(six), pairs(steps)
+	for p, n := range a {
+		if b[p] != n {
+			t.Fatalf("%v occurs %d times in one step, %d in two", p, n, b[p])
+		}
+	}
+	near(t, "x6", "hit rate", 0, hits(steps), hits(six), 0.01)
+	for _, w := range []time.Duration{time.Second, 10 * time.Second, 60 * time.Second} {
+		one, _ := dispersion(t, six, w)
+		twice, _ := dispersion(t, steps, w)
+		near(t, "x6", "IDC", w, twice, one, 0.45) // 20 windows of a minute
+	}
+}

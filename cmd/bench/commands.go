@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"time"
 
 	"reprise/analysis"
 	"reprise/analysis/stats"
@@ -26,7 +29,67 @@ func commandMeasures() []measure {
 		{name: "analyze 10 million requests", unit: "row", pairs: 1, ours: arm{"reprise", analyzeMany},
 			setup:  func(dir string) error { return generateTo(filepath.Join(dir, "source.parquet"), manyRows) },
 			bounds: []bound{{"time", "s", 60, wall}, {"resident memory at its peak", "MB", 1024, rss}}},
+		{name: "fit 10 million requests", unit: "row", pairs: 1, ours: arm{"reprise", fitMany},
+			setup:  func(dir string) error { return generateTo(filepath.Join(dir, "source.parquet"), manyRows) },
+			bounds: []bound{{"time", "s", 60, wall}, {"resident memory at its peak", "MB", 1024, rss}}},
+		{name: "fit 10 million requests of 24 block ids", unit: "row", pairs: 1, ours: arm{"reprise", fitMany},
+			setup:  func(dir string) error { return writeBlocks(filepath.Join(dir, "source.parquet"), manyRows) },
+			bounds: []bound{{"time", "s", 300, wall}, {"resident memory at its peak", "MB", 2048, rss}}},
 	}
+}
+
+// writeBlocks writes requests of sessions of three turns, whose prompts of 24
+// blocks grow from one another.
+func writeBlocks(path string, rows int) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w := trace.NewWriter(f)
+	b := trace.NewBatch()
+	row := trace.Request{Operation: trace.OpChat, BlockTokens: trace.Some(int32(512)), BlockTail: trace.Some(trace.TailPartial)}
+	for i := range rows {
+		session, turn := i/3, i%3
+		row.ID, row.Arrival = int64(i), trace.Some(time.Duration(i)*time.Millisecond)
+		row.Session, row.Turn = trace.Some(strconv.Itoa(session)), trace.Some(int32(turn))
+		row.InputTokens, row.OutputTokens = trace.Some(int64(24*512-100*(session%5))), trace.Some(int64(50+i%400))
+		row.Blocks = row.Blocks[:0]
+		for k := range 24 {
+			id := uint64(k) // a preamble that all share
+			if k > 3 {
+				id = uint64(session)*64 + uint64(k)
+			}
+			if k > 18 {
+				id += uint64(turn) * 8
+			}
+			row.Blocks = append(row.Blocks, id)
+		}
+		b.Append(&row)
+		if b.Len() == trace.BatchRows {
+			if err := w.Write(b); err != nil {
+				return err
+			}
+			b.Reset()
+		}
+	}
+	if err := w.Write(b); err != nil {
+		return err
+	}
+	return w.Close(trace.Meta{Clock: trace.ClockTrace})
+}
+
+// fitMany fits as the command does.
+func fitMany(w *work) error {
+	source := filepath.Join(w.dir, "source.parquet")
+	debug.SetGCPercent(25)
+	w.begin()
+	model, err := synth.Fit(context.Background(), func() (*trace.Reader, error) { return trace.Open(source) }, synth.FitOptions{})
+	w.end(manyRows)
+	if err == nil && model.Requests != manyRows {
+		err = fmt.Errorf("%d rows", model.Requests)
+	}
+	return err
 }
 
 // laws are 1,000 requests a second of lognormal lengths.
@@ -83,6 +146,7 @@ func scaleMany(w *work) error {
 }
 
 func analyzeMany(w *work) error {
+	debug.SetGCPercent(20)
 	r, err := trace.Open(filepath.Join(w.dir, "source.parquet"))
 	if err != nil {
 		return err
