@@ -3,7 +3,6 @@ package model
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
@@ -264,69 +263,4 @@ func Read(in io.Reader) (*Workload, error) {
 		return nil, fmt.Errorf("workload model: %w", err)
 	}
 	return &w, w.Check()
-}
-
-// Check returns an error that names the part that cannot be generated from.
-func (w *Workload) Check() error {
-	if len(w.Streams) == 0 {
-		return errors.New("workload model: no streams")
-	}
-	for i := range w.Streams {
-		s := &w.Streams[i]
-		if err := s.check(); err != nil {
-			return fmt.Errorf("workload model: stream %q: %w", s.Name, err)
-		}
-	}
-	return nil
-}
-
-func (s *Stream) check() error {
-	if a := s.Arrivals; a != nil {
-		if len(a.Profile) == 0 || !(a.RateHz > 0) {
-			return errors.New("arrivals: no rate")
-		}
-		var end float64
-		var mass float64
-		for i, r := range a.Profile {
-			if r.FromS != end || !(r.ToS > r.FromS) || !(r.RateHz >= 0) {
-				return fmt.Errorf("arrivals: profile piece %d is %v to %v s at %v/s: pieces follow one another from 0", i, r.FromS, r.ToS, r.RateHz)
-			}
-			end = r.ToS
-			mass += (r.ToS - r.FromS) * r.RateHz
-		}
-		if mass == 0 {
-			return errors.New("arrivals: the rate is 0 at all times")
-		}
-	}
-	l := &s.Lengths
-	if len(l.Pairs) == 0 && (l.InputLaw == nil || l.OutputLaw == nil) {
-		return errors.New("lengths: neither pairs nor laws of input and output")
-	}
-	for _, p := range l.Pairs {
-		if p.N <= 0 {
-			return fmt.Errorf("lengths: pair [%d, %d] occurs %d times", p.Input, p.Output, p.N)
-		}
-	}
-	laws := []*stats.LawSpec{l.InputLaw, l.OutputLaw}
-	if s.Arrivals != nil {
-		laws = append(laws, s.Arrivals.Gaps)
-	}
-	if c := s.Sessions; c != nil {
-		laws = append(laws, &c.Turns, c.Think, c.Gap, c.Growth, &c.Outputs)
-	}
-	if s.Prefix != nil {
-		if s.Prefix.BlockTokens <= 0 {
-			return fmt.Errorf("prefix: blocks of %d tokens", s.Prefix.BlockTokens)
-		}
-		laws = append(laws, s.Prefix.Kept)
-	}
-	for _, law := range laws {
-		if law == nil {
-			continue
-		}
-		if _, err := law.Law(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -31,6 +31,7 @@ func whole() *Workload {
 	spliced := stats.Spliced{Threshold: 9, TailShare: 0.1, Body: stats.Lognormal{Mu: 1, Sigma: 1}, Tail: stats.GPD{Threshold: 9, Xi: 0.1, Beta: 2}}
 	mixture := stats.Mixture{Weights: []float64{0.5, 0.5}, Laws: []stats.Law{stats.Normal{Mu: 1, Sigma: 2}, stats.Uniform{Low: 1, High: 2}}}
 	values := stats.LawSpec{Family: "empirical", Values: []float64{1, 2.5}, Counts: []int64{3, 1}}
+	shares := stats.LawSpec{Family: "empirical", Values: []float64{0.5, 1}, Counts: []int64{3, 1}}
 	return &Workload{
 		Kind: Kind, Schema: Schema, Requests: 10, SpanS: &v,
 		Provenance: Provenance{
@@ -46,7 +47,7 @@ func whole() *Workload {
 					Copula: &Copula{Rho: 0.4, Monotone: true, Bins: []Bin{{1, 2, 50, values}}},
 				},
 				Sessions: &Sessions{How: "explicit", N: 4, Open: 1, Turns: values, TurnFits: fitted(), Think: &values, ThinkOf: "delay", Gap: &values, ThinkFit: fitted(), Growth: law(stats.Capped{Of: stats.Weibull{Shape: 1, Scale: 2}, Cap: 9}), Answers: true, Outputs: *law(stats.Pareto{Min: 1, Alpha: 2})},
-				Prefix:   &Prefix{BlockTokens: 16, Tail: trace.TailPartial, Roots: []Root{{2, 0.5}}, Kept: &values, HitShare: 0.2},
+				Prefix:   &Prefix{BlockTokens: 16, Tail: trace.TailPartial, Roots: []Root{{2, 0.5}}, Kept: &shares, HitShare: 0.2},
 			},
 			{Name: "b", Lengths: Lengths{InputLaw: law(stats.Exponential{Rate: 1}), OutputLaw: law(stats.Hyperexponential{P: 0.5, Rate1: 1, Rate2: 2})}},
 		},
@@ -141,14 +142,34 @@ func TestReadRefuses(t *testing.T) {
 			t.Errorf("%s: %v (%s)", c.text, err, trace.Fix(err))
 		}
 	}
+	law := func(l stats.Law) *stats.LawSpec { s := stats.SpecOf(l); return &s }
 	for name, change := range map[string]func(*Stream){
-		"no rate":            func(s *Stream) { s.Arrivals.RateHz = 0 },
-		"pieces follow":      func(s *Stream) { s.Arrivals.Profile = []Rate{{0, 1, 2}, {2, 3, 1}} },
-		"0 at all times":     func(s *Stream) { s.Arrivals.Profile = []Rate{{0, 1, 0}} },
-		"neither pairs":      func(s *Stream) { s.Lengths = Lengths{} },
-		"occurs 0 times":     func(s *Stream) { s.Lengths.Pairs[0].N = 0 },
-		"blocks of 0 tokens": func(s *Stream) { s.Prefix.BlockTokens = 0 },
-		`no law is called`:   func(s *Stream) { s.Sessions.Turns = stats.LawSpec{Family: "zipf"} },
+		"no rate":                              func(s *Stream) { s.Arrivals.RateHz = 0 },
+		"pieces follow":                        func(s *Stream) { s.Arrivals.Profile = []Rate{{0, 1, 2}, {2, 3, 1}} },
+		"0 at all times":                       func(s *Stream) { s.Arrivals.Profile = []Rate{{0, 1, 0}} },
+		"neither pairs":                        func(s *Stream) { s.Lengths = Lengths{} },
+		"occurs 0 times":                       func(s *Stream) { s.Lengths.Pairs[0].N = 0 },
+		"blocks of 0 tokens":                   func(s *Stream) { s.Prefix.BlockTokens = 0 },
+		"-1 requests":                          func(s *Stream) { s.Requests = -1 },
+		"models: a share is -0.5":              func(s *Stream) { s.Models = []Share{{"m", -0.5}, {"n", 1.5}} },
+		"the shares add up to 0.2, not to 1":   func(s *Stream) { s.Models = []Share{{"m", 0.1}, {"n", 0.1}} },
+		"rate_hz is 7, but the profile has 2":  func(s *Stream) { s.Arrivals.RateHz = 7 },
+		"resolution of 1 ns":                   func(s *Stream) { s.Arrivals.Profile = []Rate{{0, 5, 1e10}} },
+		"more than 292 years":                  func(s *Stream) { s.Arrivals.Profile = []Rate{{0, 1e10, 2}} },
+		"gaps: the law has mean 0":             func(s *Stream) { s.Arrivals.Gaps = law(stats.Constant{}) },
+		"gaps: a gpd law of infinite mean":     func(s *Stream) { s.Arrivals.Gaps = law(stats.GPD{Xi: 5, Beta: 1}) },
+		"gaps: a normal law that goes below 0": func(s *Stream) { s.Arrivals.Gaps = law(stats.Normal{Mu: 1, Sigma: 5}) },
+		"it is too bursty":                     func(s *Stream) { s.Arrivals.Gaps = law(stats.Gamma{Shape: 1e-60, Scale: 1e60}) },
+		"occurs 4611686018427387904 times":     func(s *Stream) { s.Lengths.Pairs = []Pair{{1, 2, 1 << 62}, {3, 4, 1 << 62}} },
+		"is longer than 1099511627776 tokens":  func(s *Stream) { s.Lengths.Pairs[0].Input = 1 << 60 },
+		"copula: rho is 3":                     func(s *Stream) { s.Lengths.Copula.Rho = 3 },
+		"copula: bin 0: no law is called":      func(s *Stream) { s.Lengths.Copula.Bins[0].Output.Family = "zipf" },
+		"turns: the mean must be":              func(s *Stream) { s.Sessions.Turns = *law(stats.Constant{Value: 1e12}) },
+		`tail is "foo"`:                        func(s *Stream) { s.Prefix.Tail = "foo" },
+		"a beginning of -3 blocks":             func(s *Stream) { s.Prefix.Roots[0].Blocks = -3 },
+		"roots: the shares add up to 1.5":      func(s *Stream) { s.Prefix.Roots = []Root{{1, 1}, {2, 0.5}} },
+		"kept: shares must be between 0 and 1": func(s *Stream) { s.Prefix.Kept = law(stats.Constant{Value: 7}) },
+		`no law is called`:                     func(s *Stream) { s.Sessions.Turns = stats.LawSpec{Family: "zipf"} },
 		"params has no scale": func(s *Stream) {
 			s.Arrivals.Gaps = &stats.LawSpec{Family: "gamma", Params: map[string]float64{"shape": 1}}
 		},
