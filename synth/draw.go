@@ -126,7 +126,7 @@ func (d *lengthLaw) draw(r *randStream) (input, output int64) {
 }
 
 // whole makes a length of a drawn number: at least one token.
-func whole(x float64) int64 { return max(1, int64(math.Round(min(x, 1<<40)))) }
+func whole(x float64) int64 { return max(1, int64(math.Round(min(x, model.MaxTokens)))) }
 
 // score is the inverse of normal, the CDF of the normal law.
 func score(u float64) float64  { return math.Sqrt2 * math.Erfinv(2*u-1) }

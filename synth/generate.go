@@ -94,6 +94,7 @@ type maker struct {
 	emit    func(*trace.Batch) error
 	rows    int64
 	base    int64 // first arrival, which becomes 0
+	err     error // why a prompt cannot be made
 }
 
 // A flow is one stream of the model, ready to draw from.
@@ -129,6 +130,10 @@ func (g Generation) maker(w *model.Workload) (*maker, error) {
 	}
 	if g.Rate != 0 {
 		m.rate = g.Rate / perSecond
+		perSecond = g.Rate
+	}
+	if perSecond > model.MaxRate {
+		return nil, fmt.Errorf("a rate of %.3g requests/s: times have a resolution of 1 ns", perSecond)
 	}
 	if g.Duration == 0 && g.Requests == 0 {
 		m.end = longest
@@ -207,6 +212,9 @@ func (m *maker) run(ctx context.Context) error {
 			}
 		}
 		t := m.pop()
+		if m.err != nil {
+			return m.err
+		}
 		if t == nil {
 			break
 		}
@@ -218,7 +226,9 @@ func (m *maker) run(ctx context.Context) error {
 				break
 			}
 		}
-		m.follow(t)
+		if m.follow(t); m.err != nil {
+			return m.err
+		}
 	}
 	if m.out.Len() == 0 {
 		return nil
@@ -251,6 +261,9 @@ func (m *maker) pop() *turn {
 // row appends the request of a turn.
 func (m *maker) row(t *turn) error {
 	s := t.flow
+	if !(t.at*1e9 < model.MaxTime) {
+		return trace.WithFix(fmt.Errorf("request %d comes after %.3g s, more than 292 years", m.rows, t.at), "ask for fewer --requests, or a higher --rate")
+	}
 	at := int64(t.at * 1e9)
 	if m.rows == 0 {
 		m.base = at
@@ -327,12 +340,15 @@ func (s *flow) session(m *maker) *turn {
 		}
 	}
 	if s.turns != nil {
-		t.left = int32(max(1, math.Round(s.turns.Quantile(t.rand.uniform()))))
+		t.left = int32(min(model.MaxTurns, max(1, math.Round(s.turns.Quantile(t.rand.uniform())))))
 		t.name = strconv.FormatUint(s.ordinal, 10) + "-" + strconv.FormatUint(t.key, 10)
 	}
 	t.fill(m, 0)
 	return t
 }
+
+// maxPromptBlocks bounds the block ids of one prompt: they are held in memory.
+const maxPromptBlocks = 1 << 22
 
 // follow draws the next turn of a session, if there is one.
 func (m *maker) follow(t *turn) {
@@ -361,11 +377,11 @@ func (m *maker) follow(t *turn) {
 		if s.Sessions.Answers {
 			t.input += max(0, t.output)
 		}
-		t.input = max(1, t.input+int64(math.Round(s.growth.Quantile(t.rand.uniform()))))
+		t.input = whole(float64(t.input) + math.Round(s.growth.Quantile(t.rand.uniform())))
 	default:
 		t.input, _ = s.lengths.draw(&t.rand)
 	}
-	t.output = max(-1, int64(math.Round(s.outputs.Quantile(t.rand.uniform()))))
+	t.output = max(-1, int64(math.Round(min(model.MaxTokens, max(-1, s.outputs.Quantile(t.rand.uniform()))))))
 	t.fill(m, kept)
 	heap.Push(&m.due, t)
 }
@@ -381,6 +397,10 @@ func (t *turn) fill(m *maker, kept int) {
 	n := int(t.input / int64(p.BlockTokens))
 	if p.Tail != trace.TailDropped && t.input%int64(p.BlockTokens) != 0 {
 		n++
+	}
+	if n > maxPromptBlocks {
+		m.err = trace.WithFix(fmt.Errorf("a prompt of %d tokens is %d blocks of %d tokens, more than %d", t.input, n, p.BlockTokens, maxPromptBlocks), "take shorter prompts, or a larger --block-tokens")
+		n = 0
 	}
 	ids := make([]uint64, 0, n)
 	ids = append(ids, t.blocks[:min(kept, n)]...)

@@ -30,17 +30,33 @@ type LawField struct {
 	Unit  string
 	Law   *stats.Law
 	Parse func(string) (stats.Law, error)
+	Whole bool // what is drawn is a whole number, 1 at least
 }
 
 // Fields lists the laws that are read from text.
 func (l *Laws) Fields() []LawField {
 	return []LawField{
-		{"input-tokens", " tokens", &l.Input, ParseLengths},
-		{"output-tokens", " tokens", &l.Output, ParseLengths},
-		{"turns", " turns", &l.Turns, ParseLengths},
-		{"think", " s", &l.Think, ParseTimes},
-		{"new-input-tokens", " tokens", &l.NewInput, ParseLengths},
+		{"input-tokens", " tokens", &l.Input, ParseLengths, true},
+		{"output-tokens", " tokens", &l.Output, ParseLengths, true},
+		{"turns", " turns", &l.Turns, ParseLengths, true},
+		{"think", " s", &l.Think, ParseTimes, false},
+		{"new-input-tokens", " tokens", &l.NewInput, ParseLengths, false},
 	}
+}
+
+// MeanLength returns the mean of the lengths that are drawn from law: whole
+// numbers of tokens, and 1 where the law says less. It is above the law's own
+// mean by the integral of 1 - Quantile(u) over the u at which that is above 0.
+func MeanLength(law stats.Law) (mean float64, ok bool) {
+	if mean, ok = law.Mean(); !ok {
+		return 0, false
+	}
+	const points = 1 << 12
+	below := law.CDF(1)
+	for i := range points {
+		mean += max(0, 1-law.Quantile((float64(i)+0.5)/points*below)) * below / points
+	}
+	return mean, true
 }
 
 // Workload returns the model that the laws are.
@@ -69,8 +85,8 @@ func (l *Laws) Workload() (*model.Workload, error) {
 	}
 	if l.Shared > 0 || l.Turns != nil && l.BlockTokens > 0 {
 		s.Prefix = &model.Prefix{BlockTokens: l.BlockTokens, Tail: trace.TailPartial}
-		if blocks := int32(l.Shared / int64(l.BlockTokens)); blocks > 0 {
-			s.Prefix.Roots = []model.Root{{Blocks: blocks, Share: l.SharedShare}}
+		if blocks := min(l.Shared/int64(l.BlockTokens), maxPromptBlocks); blocks > 0 {
+			s.Prefix.Roots = []model.Root{{Blocks: int32(blocks), Share: l.SharedShare}}
 		} else if l.Shared > 0 {
 			return nil, trace.WithFix(fmt.Errorf("a shared prefix of %d tokens is shorter than a block of %d", l.Shared, l.BlockTokens), "give a smaller --block-tokens")
 		}

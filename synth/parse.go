@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -196,7 +197,7 @@ func parseTokens(text string) (float64, error) {
 func parseSeconds(text string) (float64, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, trace.WithFix(fmt.Errorf("%q is no time", text), "write it like 250ms or 5s")
+		return 0, trace.WithFix(fmt.Errorf("%q is no time", text), "write it like 250ms, 5s or lognormal:5s,10s")
 	}
 	return d.Seconds(), nil
 }
@@ -207,7 +208,7 @@ func parseLaw(text string, number func(string) (float64, error)) (stats.Law, err
 	if !named {
 		v, err := number(text)
 		if err != nil {
-			return nil, trace.WithFix(fmt.Errorf("%q is neither a number nor a law", text), "write it like 512, normal:512,128, lognormal:MEAN,SD, gamma:MEAN,SD, exponential:MEAN, uniform:A,B, range-ratio:512,0.2,vllm, mixture:0.7*512+0.3*4096 or empirical:FILE")
+			return nil, trace.WithFix(fmt.Errorf("%q is neither a number nor a law", text), cmp.Or(trace.Fix(err), "write it like 512, normal:512,128, lognormal:MEAN,SD, gamma:MEAN,SD, exponential:MEAN, uniform:A,B, range-ratio:512,0.2,vllm, mixture:0.7*512+0.3*4096 or empirical:FILE"))
 		}
 		return stats.Constant{Value: v}, nil
 	}
@@ -233,6 +234,12 @@ func parseLaw(text string, number func(string) (float64, error)) (stats.Law, err
 		return nil, fmt.Errorf("unknown law %q", name)
 	case len(v) != want:
 		return nil, fmt.Errorf("%s takes %d numbers, got %d", name, want, len(v))
+	case v[0] == 0 && name != "constant" && name != "uniform" && name != "normal":
+		return nil, fmt.Errorf("%s: the mean is 0, but must be above 0", name)
+	case name == "uniform" && v[1] < v[0]:
+		return nil, fmt.Errorf("uniform: from %v to %v: the smaller number comes first", v[0], v[1])
+	case name == "geometric" && v[0] > maxGeometric:
+		return nil, trace.WithFix(fmt.Errorf("geometric: a mean of %v is above %v", v[0], maxGeometric), fmt.Sprintf("use exponential:%v, which is the same law but for rounding", v[0]))
 	}
 	law := make(v)
 	return law, stats.CheckLaw(law)
@@ -261,6 +268,9 @@ func integers(a, b float64) stats.Law {
 	}
 	return stats.Uniform{Low: a - 0.5, High: b + 0.5}
 }
+
+// maxGeometric is the largest mean of a geometric law: it is made of its values.
+const maxGeometric = 10_000
 
 // geometric is the law of counts from 1 on with the given mean, as far as the
 // last of a million.
@@ -295,6 +305,9 @@ func parseRangeRatio(text string, number func(string) (float64, error)) (stats.L
 	length, err := number(parts[0])
 	if err != nil {
 		return nil, fmt.Errorf("range-ratio: %w", err)
+	}
+	if length < 1 {
+		return nil, fmt.Errorf("range-ratio: a length of %v, but it must be 1 at least", length)
 	}
 	ratio, err := strconv.ParseFloat(parts[1], 64)
 	if err != nil || !(ratio >= 0 && ratio <= 1) {

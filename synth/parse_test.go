@@ -79,6 +79,35 @@ func TestParsedLaws(t *testing.T) {
 	}
 }
 
+// TestMeanLength is the mean of what is drawn: 1 token at least.
+func TestMeanLength(t *testing.T) {
+	for text, want := range map[string]float64{
+		"512": 512, "0": 1, "exponential:0.001": 1, "exponential:500": 500, "range-ratio:512,0,sglang": 256.5,
+		"normal:100,100": 100 + 100*normalExcess(0.99), // of the normal law cut at 1
+	} {
+		law, err := ParseLengths(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean, ok := MeanLength(law)
+		r, sum := stats.Stream(3), 0.0
+		const n = 200_000
+		for range n {
+			sum += float64(whole(law.Quantile(r.Float64())))
+		}
+		sd, _ := law.SD()
+		if !ok || math.Abs(mean-want) > 2e-3*want || math.Abs(sum/n-mean) > 4*sd/math.Sqrt(n)+2e-3*mean {
+			t.Errorf("%s: mean %v, want %v; drawn %v", text, mean, want, sum/n)
+		}
+	}
+}
+
+// normalExcess is E max(0, -z - Z) for a standard normal Z: what cutting at z
+// deviations below the mean adds to it.
+func normalExcess(z float64) float64 {
+	return math.Exp(-z*z/2)/math.Sqrt(2*math.Pi) - z*normal(-z)
+}
+
 // TestParsedArrivals have gaps of mean 1 and the variation asked for.
 func TestParsedArrivals(t *testing.T) {
 	for text, cv := range map[string]float64{
@@ -121,8 +150,9 @@ func TestParseRefusals(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"many": `"many" is neither a number nor a law`, "normal:5": "normal takes 2 numbers, got 1", "cauchy:1,2": `unknown law "cauchy"`, "uniform:9,3": "uniform", "range-ratio:512,0.2": "and whose meaning",
-		"range-ratio:512,2,vllm": `"2" is no share between 0 and 1`, "range-ratio:512,0.2,x": `unknown dialect "x"`, "mixture:1+2": "no weight*law", "empirical:" + gap: `gap.csv:1: "from_s,to_s,rate_hz"`, "exponential:0": "exponential",
+		"many": `"many" is neither a number nor a law`, "normal:5": "normal takes 2 numbers, got 1", "cauchy:1,2": `unknown law "cauchy"`, "uniform:9,3": "uniform: from 9 to 3: the smaller number comes first", "range-ratio:512,0.2": "and whose meaning",
+		"range-ratio:512,2,vllm": `"2" is no share between 0 and 1`, "range-ratio:512,0.2,x": `unknown dialect "x"`, "mixture:1+2": "no weight*law", "empirical:" + gap: `gap.csv:1: "from_s,to_s,rate_hz"`, "exponential:0": "exponential: the mean is 0", "lognormal:0,3": "lognormal: the mean is 0",
+		"range-ratio:0,0.2,vllm": "a length of 0", "geometric:1e18": "a mean of 1e+18 is above 10000",
 	} {
 		if _, err := ParseLengths(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", text, err, want)

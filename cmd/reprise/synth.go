@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -385,6 +386,9 @@ func synthFromLaws(ctx context.Context, c *cli.Command, step trace.Step) error {
 
 // lawWorkload makes a model of the flags.
 func lawWorkload(c *cli.Command) (*model.Workload, []string, error) {
+	if n := c.Int("block-tokens"); n < 0 || n > math.MaxInt32 {
+		return nil, nil, misuse("give a number such as 16 or 512", "--block-tokens %d: no size of a block", n)
+	}
 	l := synth.Laws{BlockTokens: int32(c.Int("block-tokens")), Model: c.String("model-name")}
 	var notes []string
 	var err error
@@ -404,7 +408,11 @@ func lawWorkload(c *cli.Command) (*model.Workload, []string, error) {
 		if *f.Law, err = f.Parse(text); err != nil {
 			return nil, nil, bad(f.Flag, err)
 		}
-		if mean, ok := (*f.Law).Mean(); ok && strings.Contains(text, ":") {
+		mean, ok := (*f.Law).Mean()
+		if f.Whole {
+			mean, ok = synth.MeanLength(*f.Law)
+		}
+		if ok && strings.Contains(text, ":") {
 			notes = append(notes, fmt.Sprintf("--%s %s has mean %.6g%s", f.Flag, text, mean, f.Unit))
 		}
 	}
