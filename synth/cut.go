@@ -102,6 +102,9 @@ func (c *Cutting) Run(ctx context.Context, open Open, emit func(*trace.Batch) er
 		for _, reason := range slices.Sorted(maps.Keys(w.Left)) {
 			why = append(why, fmt.Sprintf("%d %s", w.Left[reason], reason))
 		}
+		if len(why) == 0 {
+			return meta, w.Cut, errors.New("the trace has no rows")
+		}
 		return meta, w.Cut, trace.WithFix(fmt.Errorf("no row is left: %s", strings.Join(why, ", ")), "cut less")
 	}
 	if err := w.write(ctx, open, emit); err != nil {

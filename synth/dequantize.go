@@ -17,7 +17,7 @@ import (
 // batches of a tick of seconds would be bursts that never happened; a fit must
 // use the likelihood of ticks all the same, and not these arrivals.
 type Spreading struct {
-	Tick time.Duration // 0 = what the trace says
+	Tick time.Duration // 0 = what the arrivals show, as a fit sees it
 	Seed uint64
 }
 
@@ -38,16 +38,16 @@ func (s Spreading) Run(ctx context.Context, open Open, emit func(*trace.Batch) e
 	}
 	defer r.Close()
 	meta := r.Meta()
-	tick, known := int64(s.Tick), s.Tick != 0
-	if !known {
-		tick, known = meta.TickNS.Get()
-	}
-	switch {
-	case meta.Clock != trace.ClockTrace:
+	if meta.Clock != trace.ClockTrace {
 		return meta, Spread{}, trace.WithFix(errors.New("the trace has no clock over all rows, so its arrivals are not quantised together"), "give it arrivals with: reprise synth --arrivals")
-	case !known:
-		return meta, Spread{}, trace.WithFix(errors.New("the tick of the trace is not known"), "name it with --tick, such as --tick 1s")
-	case tick <= 1:
+	}
+	tick := int64(s.Tick)
+	if tick == 0 {
+		if tick, err = effectiveTick(ctx, open); err != nil {
+			return meta, Spread{}, err
+		}
+	}
+	if tick <= 1 {
 		return meta, Spread{}, trace.WithFix(fmt.Errorf("a tick of %v has nothing to spread over", time.Duration(tick)), "name a longer one with --tick, if the arrivals are coarser than they look")
 	}
 	w := &spreader{Spread: Spread{TickNS: tick}, seed: s.Seed, group: trace.NewBatch(), emit: emit}
@@ -63,6 +63,45 @@ func (s Spreading) Run(ctx context.Context, open Open, emit func(*trace.Batch) e
 	meta.OriginNS = trace.Some(meta.OriginNS.Or(0) + w.base)
 	meta.TickNS = trace.Optional[int64]{}
 	return meta, w.Spread, nil
+}
+
+// effectiveTick reads the arrivals and finds the grid that they lie on, which may
+// be coarser than the unit of the timestamps: 3 s in the Mooncake conversation
+// trace, which has whole milliseconds.
+func effectiveTick(ctx context.Context, open Open) (int64, error) {
+	r, err := open()
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	var c fitClock
+	b := trace.NewBatch()
+	for {
+		if err := ctx.Err(); err != nil {
+			return 0, context.Cause(ctx)
+		}
+		err := r.Read(b, trace.BatchRows)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		for i := range b.Len() {
+			if at, ok := b.ArrivalNS.Get(i); ok {
+				c.add(at)
+			}
+		}
+	}
+	if c.n == 0 {
+		return 0, errors.New("no row has an arrival")
+	}
+	stated := r.Meta().TickNS.Or(0)
+	if c.last == c.first {
+		return stated, nil
+	}
+	c.settle(stated)
+	return c.tick, nil
 }
 
 // A spreader gathers the rows of a tick.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -142,7 +143,10 @@ func (f *fitting) read(ctx context.Context, open Open) error {
 
 // workload turns what was collected into a model.
 func (f *fitting) workload(ctx context.Context) (*model.Workload, error) {
-	f.settleClock()
+	if f.clock.last-f.clock.first > math.MaxInt64/4 {
+		return nil, trace.WithFix(fmt.Errorf("the last arrival is %.3g s after the first, more than 73 years", float64(f.clock.last-f.clock.first)/1e9), "cut what is wrong with its time off: reprise trace cut --to")
+	}
+	f.clock.settle(f.meta.TickNS.Or(0))
 	if f.clock.period > 0 && f.o.Profile > 0 && f.clock.period/f.o.Profile.Seconds() > maxProfile {
 		return nil, trace.WithFix(fmt.Errorf("--profile %v: the rate of a trace of %.0f s would have more than %d pieces", f.o.Profile, f.clock.period, maxProfile), "use a longer --profile, or auto")
 	}

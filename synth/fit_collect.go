@@ -191,6 +191,7 @@ func (f *fitting) blocks(r fitRow, ordinal *int64, named bool) prefix.Hits {
 // A fitClock is the clock of all rows. Times are ns.
 type fitClock struct {
 	n           int64
+	ties        int64 // arrivals at the same time as the one before
 	first, last int64
 	gcd         trace.Tick
 	spacings    stats.Tally
@@ -205,17 +206,19 @@ func (c *fitClock) add(at int64) {
 		c.first = at
 	} else {
 		c.spacings.Add(at - c.last)
+		if at == c.last {
+			c.ties++
+		}
 	}
 	c.n++
 	c.last = at
 	c.gcd.Add(time.Duration(at))
 }
 
-// settleClock finds the tick and the period.
-func (f *fitting) settleClock() {
-	c := &f.clock
+// settle finds the tick, of which the trace says stated, and the period.
+func (c *fitClock) settle(stated int64) {
 	c.exact = c.gcd.NS().Or(0)
-	c.tick = max(c.exact, min(f.meta.TickNS.Or(0), c.last-c.first))
+	c.tick = max(c.exact, min(stated, c.last-c.first))
 	if c.exact > 0 && c.tick%c.exact != 0 { // the metadata of another clock
 		c.tick = c.exact
 	}

@@ -52,6 +52,9 @@ func (r *fitRoots) add(ids []uint64) {
 			r.ordinals[id] = o
 			r.blocks = append(r.blocks, fitRoot{parent: parent, depth: int32(i) + 1})
 		}
+		if r.blocks[o].parent != parent { // ids that are not chained: from here on it is no common beginning
+			return
+		}
 		r.blocks[o].sessions++
 		parent = o + 1
 	}

@@ -44,7 +44,7 @@ func (l *lengths) scaleInput(b *trace.Batch, i int) {
 	scale := l.input
 	size, blocked := b.BlockTokens.Get(i)
 	if blocked && size > 0 {
-		grown := max(1, int32(math.Round(float64(size)*scale)))
+		grown := int32(min(math.MaxInt32, max(1, math.Round(float64(size)*scale))))
 		scale = float64(grown) / float64(size)
 		b.BlockTokens.Values[i] = grown
 	}
@@ -112,5 +112,5 @@ func scaled(n int64, scale float64) int64 {
 	if n <= 0 {
 		return n
 	}
-	return max(1, int64(math.Round(float64(n)*scale)))
+	return max(1, int64(math.Round(min(model.MaxTokens, float64(n)*scale))))
 }

@@ -3,6 +3,7 @@ package synth
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -35,6 +36,9 @@ func (s *Scaling) Run(ctx context.Context, open Open, emit func(*trace.Batch) er
 	if err := p.make(ctx, open, emit); err != nil {
 		return trace.Meta{}, nil, err
 	}
+	if p.rows == 0 {
+		return trace.Meta{}, nil, trace.WithFix(fmt.Errorf("no request is left of %d: at a scale of %.3g none of the sessions is drawn", v.rows, p.design.Factor), "give a larger --scale or --rate, or another --seed")
+	}
 	return p.meta(), &p.design, nil
 }
 
@@ -62,13 +66,22 @@ type plan struct {
 }
 
 func (s *Scaling) plan(ctx context.Context, open Open, v *survey) (*plan, error) {
-	p := &plan{s: s, v: v, tick: max(1, v.meta.TickNS.Or(1)), passes: 1}
+	p := &plan{s: s, v: v, tick: v.tick(), passes: 1}
 	if p.period = v.span(); p.period > 0 {
 		p.period = (p.period + p.tick - 1) / p.tick * p.tick
 	}
 	p.total = p.period
 	if s.Extend != 0 && int64(s.Extend) < v.last {
 		return nil, trace.WithFix(fmt.Errorf("--extend %v: the trace is longer, %v", s.Extend, time.Duration(v.last)), "use --to to cut it")
+	}
+	if p.period == 0 && (s.Extend != 0 || s.Rate != 0) {
+		return nil, trace.WithFix(errors.New("--extend and --rate: all requests arrive at one time, so there is no rate"), "give them arrivals with --arrivals, such as --arrivals poisson:4")
+	}
+	if v.last > math.MaxInt64/4 {
+		return nil, trace.WithFix(fmt.Errorf("the last arrival is %.3g s after the first, more than 73 years", float64(v.last)/1e9), "cut what is wrong with its time off: reprise trace cut --to")
+	}
+	if float64(v.last)/s.speed() > math.MaxInt64/2 {
+		return nil, fmt.Errorf("--speed %v: the trace would be longer than 146 years", s.Speed)
 	}
 	if s.Extend != 0 {
 		p.total = int64(s.Extend)
@@ -89,6 +102,9 @@ func (s *Scaling) plan(ctx context.Context, open Open, v *survey) (*plan, error)
 		p.design.Unit = "request"
 	}
 	p.chooseShift()
+	if plays := int64(p.most) * int64(p.passes); v.maxID >= math.MaxInt64/max(1, plays) {
+		return nil, trace.WithFix(fmt.Errorf("ids up to %d leave no room for the ids of copies", v.maxID), "give the requests smaller ids with: reprise trace merge TRACE TRACE, or import them again")
+	}
 	shared := v.roots.shared()
 	p.design.SharedRoots, p.design.RootsBounded = int64(len(shared)), v.roots.bounded
 	p.rename = newRenamer(shared, v.maxBlock, 2*p.most*p.passes+1)

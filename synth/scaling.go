@@ -69,8 +69,13 @@ func (s *Scaling) Check() error {
 			return fmt.Errorf("--%s %v: must be above 0", f.flag, f.v)
 		}
 	}
-	if s.Factor > 1e6 {
-		return fmt.Errorf("--scale %v: more than a million times", s.Factor)
+	for _, f := range []struct {
+		flag string
+		v    float64
+	}{{"scale", s.Factor}, {"input-scale", s.InputScale}, {"output-scale", s.OutputScale}} {
+		if f.v > 1e6 {
+			return fmt.Errorf("--%s %v: more than a million times", f.flag, f.v)
+		}
 	}
 	switch {
 	case s.Factor != 0 && s.Rate != 0:

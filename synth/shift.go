@@ -35,6 +35,8 @@ func (p *plan) chooseShift() {
 		d.Shift, d.ShiftWhy = shiftNone, "the jitter is 0"
 	case p.v.clients:
 		d.Shift, d.ShiftWhy = shiftClient, "client ids say what belongs together"
+	case p.tick > int64(time.Second):
+		d.ShiftWhy += fmt.Sprintf(": timestamps in ticks of %v show no bursts shorter than that", time.Duration(p.tick))
 	case ok && second > 2*wide:
 		d.Shift, d.ShiftWhy = shiftCopy, fmt.Sprintf("bursts are shorter than the jitter: c(1 s) = %.2f is above twice c(J) = %.2f, and there are no client ids", second, wide)
 	case ok:

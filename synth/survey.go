@@ -2,6 +2,7 @@ package synth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -30,6 +31,7 @@ type survey struct {
 	picked         idSet
 	input, output  int64 // tokens, of rows that know them
 
+	clock     fitClock // of the arrivals
 	perSecond *stats.Counter
 	perMinute *stats.Counter
 	head      []int64                 // counts per second of the first shortSpan
@@ -57,6 +59,7 @@ func (s *Scaling) look(ctx context.Context, open Open) (*survey, error) {
 	if err != nil {
 		return nil, err
 	}
+	total := r.NumRows()
 	v.meta = r.Meta()
 	r.Close()
 	if err := s.clocked(v.meta.Clock); err != nil {
@@ -78,9 +81,13 @@ func (s *Scaling) look(ctx context.Context, open Open) (*survey, error) {
 		return nil, err
 	}
 	v.units = sel.counts
+	if total == 0 {
+		return nil, errors.New("the trace has no rows")
+	}
 	if v.rows == 0 {
 		return nil, trace.WithFix(fmt.Errorf("no row is selected"), "widen --from and --to, or raise --max-input-tokens")
 	}
+	v.clock.settle(v.meta.TickNS.Or(0))
 	return v, s.checkModels(v)
 }
 
@@ -143,6 +150,7 @@ func (v *survey) arrival(p picked) {
 		v.first = p.at
 	}
 	v.timed, v.last = true, p.at
+	v.clock.add(p.at)
 	v.perSecond.Add(p.at)
 	v.perMinute.Add(p.at)
 	if k := p.at / int64(time.Second); k < int64(shortSpan/time.Second) {
@@ -159,6 +167,16 @@ func (v *survey) arrival(p picked) {
 		c.last = p.at
 		v.starts[p.client] = c
 	}
+}
+
+// tick returns the effective tick of the arrivals. Times on a grid are taken for
+// rounded ones where many rows share them; else they may be regular.
+func (v *survey) tick() int64 {
+	tick := max(1, v.meta.TickNS.Or(1))
+	if c := &v.clock; c.n > 0 && 20*c.ties > c.n {
+		tick = max(tick, c.tick)
+	}
+	return tick
 }
 
 // span is the period after which copies wrap: the arrivals and one mean gap, so

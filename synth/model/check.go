@@ -105,8 +105,6 @@ func (a *Arrivals) check() error {
 	switch mean := mass / end; {
 	case mass == 0:
 		return errors.New("the rate is 0 at all times")
-	case end*1e9 > MaxTime:
-		return fmt.Errorf("the profile ends after %v s, more than 292 years", end)
 	case math.Abs(mean/a.RateHz-1) > near:
 		return fmt.Errorf("rate_hz is %v, but the profile has %v on average: change both", a.RateHz, mean)
 	}

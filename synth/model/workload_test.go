@@ -155,7 +155,6 @@ func TestReadRefuses(t *testing.T) {
 		"the shares add up to 0.2, not to 1":   func(s *Stream) { s.Models = []Share{{"m", 0.1}, {"n", 0.1}} },
 		"rate_hz is 7, but the profile has 2":  func(s *Stream) { s.Arrivals.RateHz = 7 },
 		"resolution of 1 ns":                   func(s *Stream) { s.Arrivals.Profile = []Rate{{0, 5, 1e10}} },
-		"more than 292 years":                  func(s *Stream) { s.Arrivals.Profile = []Rate{{0, 1e10, 2}} },
 		"gaps: the law has mean 0":             func(s *Stream) { s.Arrivals.Gaps = law(stats.Constant{}) },
 		"gaps: a gpd law of infinite mean":     func(s *Stream) { s.Arrivals.Gaps = law(stats.GPD{Xi: 5, Beta: 1}) },
 		"gaps: a normal law that goes below 0": func(s *Stream) { s.Arrivals.Gaps = law(stats.Normal{Mu: 1, Sigma: 5}) },
