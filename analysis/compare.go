@@ -199,13 +199,44 @@ func (p *Profile) scalarsOf(t *Traffic) {
 	}
 	add("rate", "requests/s", a.RateHz, blocks.rateBand())
 	if a.Gaps != nil && a.Within == "" {
-		add("gap_cv", "", a.Gaps.CV, nil)
+		add("gap_cv", "", a.Gaps.CV, p.quantities[quantityGap].cvBand())
 	}
 	for k, b := range a.Burstiness {
 		add("idc_"+numberText(b.WindowS)+"s", "", b.IDC, blocks.band(k, 0).idc)
 	}
-	add("spearman", "", t.Dependence.Spearman, nil)
-	add("hit_share", "of tokens", t.Prefix.HitShareTokens, nil)
+	add("spearman", "", t.Dependence.Spearman, around(t.Dependence.Spearman, 1.96/math.Sqrt(max(1, t.units()-3))))
+	if share := t.Prefix.HitShareTokens; share != nil {
+		add("hit_share", "of tokens", share, around(share, 1.96*math.Sqrt(max(0, *share*(1-*share))/t.units())))
+	}
+}
+
+func around(v *float64, by float64) *stats.Interval {
+	if v == nil {
+		return nil
+	}
+	return &stats.Interval{Lo: *v - by, Hi: *v + by}
+}
+
+// cvBand is the interval of the coefficient of variation, by a bootstrap over
+// the groups.
+func (q *quantity) cvBand() *stats.Interval {
+	if q.merger == nil {
+		return nil
+	}
+	var drawn []float64
+	for replicate := range uint64(compareReplicates) {
+		m := q.redrawn(stats.Hash(replicate)).Moments()
+		if cv, ok := m.CV(); ok {
+			drawn = append(drawn, cv)
+		}
+	}
+	if len(drawn) < compareReplicates {
+		return nil
+	}
+	slices.Sort(drawn)
+	lo, _ := stats.Quantile7(drawn, 0.025)
+	hi, _ := stats.Quantile7(drawn, 0.975)
+	return &stats.Interval{Lo: lo, Hi: hi}
 }
 
 // rateBand is the interval of the mean rate, by a bootstrap over minutes.

@@ -12,8 +12,9 @@ import (
 
 // Verdicts of a comparison.
 const (
-	Same    = "same"
-	Differs = "differs"
+	Same     = "same"
+	Differs  = "differs"
+	Unjudged = "no interval" // two numbers, and nothing to say how much such traffic varies
 )
 
 // A TrafficComparison says how two traces or models differ, property by property.
@@ -263,7 +264,7 @@ func compareScalar(name string, a, b *scalar) Ratio {
 	case same(a.value, b.value):
 		r.Verdict = Same
 	case a.low == nil && b.low == nil:
-		r.Verdict = Differs
+		r.Verdict = Unjudged
 	default:
 		lowA, highA := bounds(a)
 		lowB, highB := bounds(b)

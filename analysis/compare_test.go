@@ -192,3 +192,33 @@ func TestGates(t *testing.T) {
 		t.Errorf("parsed %+v", c2)
 	}
 }
+
+// TestScalarsAreJudgedByTheirNoise: correlations and variations of two draws of
+// one law are within noise, and what has no interval is not said to differ.
+func TestScalarsAreJudgedByTheirNoise(t *testing.T) {
+	c := CompareProfiles(profileOf(t, chatting(800, 1, 1)), profileOf(t, chatting(800, 1, 2)), 0)
+	for _, s := range c.Scalars {
+		if s.Verdict != WithinNoise {
+			t.Errorf("%s: %v and %v: %s", s.Name, *s.A, *s.B, s.Verdict)
+		}
+	}
+	if r := compareScalar("x", &scalar{value: 1}, &scalar{value: 2}); r.Verdict != Unjudged {
+		t.Errorf("without an interval: %s", r.Verdict)
+	}
+}
+
+// TestOneWrongTimestampTakesNoMemory: bands over minutes end, and the trace does
+// not.
+func TestOneWrongTimestampTakesNoMemory(t *testing.T) {
+	rows := chatting(200, 1, 1)
+	rows[len(rows)-1].Arrival = trace.Some(200 * 365 * 24 * time.Hour)
+	p := profileOf(t, rows)
+	if s := p.scalar("rate"); s == nil || s.low != nil {
+		t.Errorf("rate %+v, want one without a band", s)
+	}
+	var c countBlocks
+	c.add(int64(maxMinutes) * int64(time.Minute))
+	if c.minutes != nil || c.band(0, 0).idc != nil {
+		t.Error("blocks of more than two years are kept")
+	}
+}

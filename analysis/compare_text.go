@@ -54,6 +54,7 @@ func (c *TrafficComparison) text(p *printer) {
 		{"ks", "largest difference of the distribution functions"},
 		{"b/a", "with the 95 % interval of a bootstrap over sessions (minutes where there are none) of both sides"},
 		{"within noise", "what as many sessions drawn from one law differ by in 95 of 100 cases"},
+		{"no interval", "too little traffic, or models on both sides, to say how much such a number varies"},
 		{"gap", "between neighbouring arrivals; turn_gap: between arrivals of one session; think: recorded delay, or end of a turn to the next arrival"},
 		{"osl", "of requests with output"},
 	} {

@@ -9,12 +9,17 @@ import (
 
 // countBlocks keep the sums over windows of counts that a bootstrap over blocks
 // of time needs: of windows of up to a minute in each minute, and the counts of
-// five minutes. Their memory is some 80 bytes a minute.
+// five minutes. Their memory is some 80 bytes a minute, up to maxMinutes; a trace
+// beyond that, be it of one wrong timestamp, has no bands.
 type countBlocks struct {
+	over    bool
 	open    [blockScales]openWindow
 	minutes []blockSums
 	fives   []float64
 }
+
+// maxMinutes is some two years.
+const maxMinutes = 1 << 20
 
 // blockScales are the first of burstWindows: those that fit into a minute.
 const blockScales = 4
@@ -28,6 +33,10 @@ type openWindow struct {
 }
 
 func (c *countBlocks) add(at int64) {
+	if c.over || at/int64(time.Minute) >= maxMinutes {
+		*c = countBlocks{over: true}
+		return
+	}
 	for k := range blockScales {
 		w := &c.open[k]
 		if i := at / int64(burstWindows[k]); i != w.index {
