@@ -72,6 +72,9 @@ func generateFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "duration", Usage: "length of a generated trace"},
 		&cli.StringFlag{Name: "requests", Usage: "requests of a generated trace, such as 500 or 2k"},
 		&cli.StringFlag{Name: "arrivals", Usage: "law of arrivals (of session starts where there are sessions)"},
+		&cli.FloatFlag{Name: "cv", Usage: "how bursty: coefficient of variation of the gaps between arrivals (gamma); 1 is Poisson, larger is burstier"},
+		&cli.FloatFlag{Name: "burstiness", Usage: "vLLM's word: shape of the gamma law of gaps, 1/cv^2; 1 is Poisson, smaller is burstier"},
+		&cli.FloatFlag{Name: "smoothness", Usage: "AIPerf's word for the same shape"},
 		&cli.StringFlag{Name: "input-tokens", Usage: "law of prompt lengths (of first turns)"},
 		&cli.StringFlag{Name: "output-tokens", Usage: "law of answer lengths"},
 		&cli.StringFlag{Name: "turns", Usage: "law of requests per session, such as 3 or geometric:4 (default: no sessions)"},
@@ -96,7 +99,7 @@ func otherSynthFlags() []cli.Flag {
 
 // synthFlags change what is made; they stand in the history.
 var synthFlags = []string{"scale", "rate", "jitter", "grow", "thin", "speed", "from", "to", "extend", "mix", "input-scale", "output-scale", "max-input-tokens", "target-hit-rate",
-	"duration", "requests", "arrivals", "input-tokens", "output-tokens", "turns", "think", "new-input-tokens", "shared-prefix", "block-tokens", "model-name"}
+	"duration", "requests", "arrivals", "cv", "burstiness", "smoothness", "input-tokens", "output-tokens", "turns", "think", "new-input-tokens", "shared-prefix", "block-tokens", "model-name"}
 
 func runSynth(ctx context.Context, c *cli.Command) error {
 	if n := c.Args().Len(); n > 1 {
@@ -305,11 +308,14 @@ func shareOf(text string) (float64, error) {
 }
 
 func synthFromModel(ctx context.Context, c *cli.Command, w *model.Workload, step trace.Step) error {
-	if err := only(c, "a model", "duration", "requests", "rate"); err != nil {
+	if err := only(c, "a model", "duration", "requests", "rate", "cv", "burstiness", "smoothness"); err != nil {
 		return err
 	}
 	in, err := trace.Identify(c.Args().First())
 	if err != nil {
+		return err
+	}
+	if err := burstOfModel(c, w); err != nil {
 		return err
 	}
 	step.Inputs = []trace.Input{in}
@@ -338,10 +344,10 @@ func generateTo(ctx context.Context, c *cli.Command, w *model.Workload, step tra
 }
 
 func synthPlaced(ctx context.Context, c *cli.Command, step trace.Step, memory int64) error {
-	if err := only(c, "a trace that is given arrivals", "arrivals", "think"); err != nil {
+	if err := only(c, "a trace that is given arrivals", "arrivals", "think", "cv", "burstiness", "smoothness"); err != nil {
 		return err
 	}
-	a, note, err := synth.ParseArrivals(c.String("arrivals"))
+	a, note, err := synth.ParseArrivals(arrivalsText(c))
 	if err != nil {
 		return misused{fmt.Errorf("--arrivals: %w", err), trace.Fix(err)}
 	}
@@ -363,7 +369,7 @@ func synthPlaced(ctx context.Context, c *cli.Command, step trace.Step, memory in
 }
 
 func synthFromLaws(ctx context.Context, c *cli.Command, step trace.Step) error {
-	if err := only(c, "laws", "duration", "requests", "arrivals", "input-tokens", "output-tokens", "turns", "think", "new-input-tokens", "shared-prefix", "block-tokens", "model-name"); err != nil {
+	if err := only(c, "laws", "duration", "requests", "arrivals", "cv", "burstiness", "smoothness", "input-tokens", "output-tokens", "turns", "think", "new-input-tokens", "shared-prefix", "block-tokens", "model-name"); err != nil {
 		return err
 	}
 	for _, name := range []string{"arrivals", "input-tokens", "output-tokens"} {
@@ -384,6 +390,42 @@ func synthFromLaws(ctx context.Context, c *cli.Command, step trace.Step) error {
 	return generateTo(ctx, c, w, step, false)
 }
 
+// burstFlags say how bursty arrivals are, each with another number.
+var burstFlags = []string{"cv", "burstiness", "smoothness"}
+
+// arrivalsText is --arrivals with what --cv, or the words of others for it, add.
+func arrivalsText(c *cli.Command) string {
+	text := c.String("arrivals")
+	for _, name := range burstFlags {
+		if c.IsSet(name) {
+			text = strings.Replace(text, "poisson:", "gamma:", 1) + fmt.Sprintf(",%s=%v", name, c.Float(name))
+		}
+	}
+	return text
+}
+
+// burstOfModel makes the arrivals of a model as bursty as the flags say.
+func burstOfModel(c *cli.Command, w *model.Workload) error {
+	for _, name := range burstFlags {
+		if !c.IsSet(name) {
+			continue
+		}
+		a, note, err := synth.ParseArrivals(fmt.Sprintf("gamma:1,%s=%v", name, c.Float(name)))
+		if err != nil {
+			return misused{fmt.Errorf("--%s: %w", name, err), trace.Fix(err)}
+		}
+		if note != "" {
+			fmt.Fprintf(c.Root().ErrWriter, "reprise: note: %s\n", note)
+		}
+		for i := range w.Streams {
+			if w.Streams[i].Arrivals != nil {
+				w.Streams[i].Arrivals.Gaps = a.Gaps
+			}
+		}
+	}
+	return nil
+}
+
 // lawWorkload makes a model of the flags.
 func lawWorkload(c *cli.Command) (*model.Workload, []string, error) {
 	if n := c.Int("block-tokens"); n < 0 || n > math.MaxInt32 {
@@ -394,7 +436,7 @@ func lawWorkload(c *cli.Command) (*model.Workload, []string, error) {
 	var err error
 	bad := func(name string, err error) error { return misused{fmt.Errorf("--%s: %w", name, err), trace.Fix(err)} }
 	var note string
-	if l.Arrivals, note, err = synth.ParseArrivals(c.String("arrivals")); err != nil {
+	if l.Arrivals, note, err = synth.ParseArrivals(arrivalsText(c)); err != nil {
 		return nil, nil, bad("arrivals", err)
 	}
 	if note != "" {

@@ -96,7 +96,7 @@ func designNotes(d *model.Design) []string {
 	add(d.CutAfter, "%s dependencies cut there")
 	add(d.CutAtEnd, "%s requests cut at the end")
 	add(d.Dropped, "%s requests dropped for their length")
-	if d.Copies > 1 || d.Fraction > 0 && d.Copies > 0 {
+	if d.Copies > 1 || d.Fraction > 0 && d.Copies > 0 || d.Extend != 0 {
 		add(d.Literal, "the literal text of %s requests repeats in their copies: a prefix cache will find it")
 	}
 	return notes
