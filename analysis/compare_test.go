@@ -124,10 +124,11 @@ func TestCompareIsDeterministic(t *testing.T) {
 		}
 		return string(text)
 	}
-	if render(1) != render(1) {
+	first, second := render(1), render(1)
+	if first != second {
 		t.Error("the same seed gives other numbers")
 	}
-	if render(1) == render(2) {
+	if first == render(2) {
 		t.Error("another seed gives the same intervals")
 	}
 }
