@@ -18,7 +18,7 @@ const BatchRows = 4096
 
 // formatVersion is the "created by" version of the files; it changes when equal
 // input may give other bytes.
-const formatVersion = "1"
+const formatVersion = "2"
 
 // A Writer writes a canonical trace as a stream, row group by row group; its
 // memory does not grow with the trace.
@@ -120,6 +120,11 @@ func (r *Reader) Meta() Meta { return r.meta }
 
 // NumRows returns the number of rows in the file.
 func (r *Reader) NumRows() int64 { return r.file.NumRows() }
+
+// Only leaves out all columns but these, named as in the schema; what is left out
+// reads as unknown. For readers of a few columns, before the first Read. A column
+// that the schema does not have is an error.
+func (r *Reader) Only(columns ...string) error { return r.reader.Only(columns...) }
 
 // Read replaces the rows of b by the next, at most n, and returns io.EOF after
 // the last.

@@ -4,18 +4,24 @@
 package column
 
 import (
+	"bytes"
+	"fmt"
+	"io"
 	"math"
+	"slices"
+	"strings"
 )
 
 // A Column is one column of a batch.
 type Column interface {
-	Len() int                          // rows
-	Reset()                            // forgets the rows, keeps the memory
-	AppendRow(src Column, row int)     // appends one row of a column of the same type
-	Leaves() int                       // Parquet leaf columns it is stored in
-	RowBytes(row int) int              // rough size of a row before encoding
-	write(w []*leafWriter, row int)    // adds one row to the leaf writers
-	read(r []*leafReader, n int) error // appends n rows
+	Len() int                           // rows
+	Reset()                             // forgets the rows, keeps the memory
+	AppendRow(src Column, row int)      // appends one row of a column of the same type
+	Leaves() int                        // Parquet leaf columns it is stored in
+	RowBytes(row int) int               // rough size of a row before encoding
+	rangeBytes(from, to int) int        // the sum of RowBytes
+	write(w []leafWriter, from, to int) // adds rows to the leaf writers
+	read(r []*leafReader, n int) error  // appends n rows
 }
 
 // A Scalar is what a leaf holds.
@@ -33,6 +39,15 @@ type Flat[T Scalar] struct {
 func (c *Flat[T]) Append(v T) {
 	c.Values = append(c.Values, v)
 	c.Null = append(c.Null, false)
+}
+
+// Extend adds n known values and returns them to be set; those it returned
+// before may have moved.
+func (c *Flat[T]) Extend(n int) []T {
+	at := len(c.Values)
+	c.Values = room(c.Values, n)[:at+n]
+	c.Null = appendKnown(c.Null, n)
+	return c.Values[at:]
 }
 
 // AppendNull adds an unknown value.
@@ -83,52 +98,173 @@ func (c *Flat[T]) RowBytes(row int) int {
 	return 8
 }
 
-func (c *Flat[T]) write(w []*leafWriter, row int) {
-	if c.Null[row] {
-		w[0].addNull(0, w[0].maxDef-1)
-		return
+func (c *Flat[T]) rangeBytes(from, to int) int {
+	return bytesBetween(c, from, to)
+}
+
+func bytesBetween[T Scalar](c *Flat[T], from, to int) int {
+	null := bytes.Count(nullBytes(c.Null[from:to]), []byte{1})
+	if text, ok := any(c.Values).([]string); ok && null < to-from {
+		n := null
+		for i := from; i < to; i++ {
+			if !c.Null[i] {
+				n += len(text[i]) + 8
+			}
+		}
+		return n
 	}
-	w[0].add(scalarValue(c.Values, row), 0, w[0].maxDef)
+	return null + 8*(to-from-null)
+}
+
+func (c *Flat[T]) write(w []leafWriter, from, to int) {
+	l := w[0].(*leaf[T])
+	for from < to {
+		end := min(to, from+flatRows)
+		if _, text := any(c.Values).([]string); text {
+			end = from + 1
+			for size := c.RowBytes(from); end < min(to, from+flatRows) && size < pageBytes; end++ {
+				size += c.RowBytes(end)
+			}
+		}
+		l.rows += end - from
+		l.levels += end - from
+		l.addNullable(c.Values[from:end], c.Null[from:end])
+		if l.full() {
+			l.endPage()
+		}
+		from = end
+	}
+}
+
+// flatRows is how many rows go to a page before its size is looked at.
+const flatRows = 4096
+
+// addNullable appends values, some of which may be null, and whether they are.
+func (l *leaf[T]) addNullable(values []T, null []bool) {
+	for i := 0; i < len(values); {
+		n := sameNull(null[i:])
+		if null[i] {
+			if !l.optional {
+				panic("column: a null in " + strings.Join(l.path, ".") + ", which has none")
+			}
+			l.addNulls(l.maxDef-1, n)
+		} else {
+			l.def.add(l.maxDef, n)
+			l.add(values[i : i+n])
+		}
+		i += n
+	}
+}
+
+// addNulls adds n nulls of a definition level.
+func (l *page) addNulls(level uint32, n int) {
+	l.def.add(level, n)
+	l.nulls += n
 }
 
 // read appends n rows from a leaf that is not repeated.
 func (c *Flat[T]) read(r []*leafReader, n int) error {
-	if r[0] == nil { // the file has no such column
-		for range n {
-			c.AppendNull()
-		}
+	if r[0] == nil { // the file has no such column, or nobody asked for it
+		c.appendNulls(n)
 		return nil
 	}
 	for n > 0 {
 		if err := r[0].fill(); err != nil {
 			return err
 		}
-		m := min(n, r[0].levels()-r[0].pos)
-		c.readPage(r[0], m)
+		m := min(n, r[0].count-r[0].pos)
+		c.readLevels(r[0], m)
 		n -= m
 	}
 	return nil
 }
 
-func (c *Flat[T]) readPage(r *leafReader, m int) {
-	values := pageValues[T](r)
+// readLevels appends what m levels of the open page say: values, nulls, and
+// nothing for lists that have no elements.
+func (c *Flat[T]) readLevels(r *leafReader, m int) {
 	if len(r.def) == 0 {
-		c.Values = append(c.Values, values[r.value:r.value+m]...)
-		for range m {
-			c.Null = append(c.Null, false)
+		c.appendPage(r, m)
+		r.pos += m
+		return
+	}
+	least := r.maxDef - 1
+	if len(r.rep) > 0 {
+		least = 2
+	}
+	for m > 0 {
+		def := r.def[r.pos : r.pos+m]
+		n := sameLevel(def)
+		switch d := def[0]; {
+		case d == r.maxDef:
+			c.appendPage(r, n)
+		case d >= least:
+			c.appendNulls(n)
+		case len(r.rep) == 0:
+			c.appendNulls(n)
 		}
-		r.value += m
-	} else {
-		for _, d := range r.def[r.pos : r.pos+m] {
-			if d < r.maxDef {
-				c.AppendNull()
-				continue
-			}
-			c.Append(values[r.value])
-			r.value++
+		r.pos += n
+		m -= n
+	}
+}
+
+// sameLevel returns how many of levels, which is not empty, are as its first.
+func sameLevel(levels []byte) int {
+	first := levels[0]
+	if len(levels) >= 16 && bytes.Count(levels, levels[:1]) == len(levels) {
+		return len(levels)
+	}
+	for i, l := range levels {
+		if l != first {
+			return i
 		}
 	}
-	r.pos += m
+	return len(levels)
+}
+
+// appendPage appends n values of the open page.
+func (c *Flat[T]) appendPage(r *leafReader, n int) {
+	c.Values = appendValues(c.Values, r, n)
+	c.Null = appendKnown(c.Null, n)
+}
+
+// appendNulls adds n unknown values.
+func (c *Flat[T]) appendNulls(n int) {
+	at := len(c.Values)
+	c.Values = room(c.Values, n)[:at+n]
+	clear(c.Values[at:])
+	c.Null = appendUnknown(c.Null, n)
+}
+
+// room returns list with room for n more, at least twice what it held if it has
+// to move.
+func room[T any](list []T, n int) []T {
+	if cap(list)-len(list) >= n {
+		return list
+	}
+	return slices.Grow(list, max(n, cap(list)))
+}
+
+func appendKnown(null []bool, n int) []bool {
+	at := len(null)
+	null = room(null, n)[:at+n]
+	clear(null[at:])
+	return null
+}
+
+var unknown = func() (all [1024]bool) {
+	for i := range all {
+		all[i] = true
+	}
+	return all
+}()
+
+func appendUnknown(null []bool, n int) []bool {
+	for null = room(null, n); n > 0; {
+		m := min(n, len(unknown))
+		null = append(null, unknown[:m]...)
+		n -= m
+	}
+	return null
 }
 
 // A List is a column of lists, the elements of which are stored field by field
@@ -187,50 +323,196 @@ func (c *List) AppendRow(src Column, row int) {
 // Leaves returns the number of fields.
 func (c *List) Leaves() int { return len(c.Fields) }
 
-func (c *List) RowBytes(row int) int {
-	from, to, _ := c.Range(row)
-	n := 1
+// RowBytes counts the elements of a row.
+func (c *List) RowBytes(row int) int { return c.rangeBytes(row, row+1) }
+
+func (c *List) rangeBytes(from, to int) int {
+	n := to - from
+	if n == 0 {
+		return 0
+	}
 	for _, f := range c.Fields {
-		for e := from; e < to; e++ {
-			n += f.RowBytes(e)
-		}
+		n += f.rangeBytes(int(c.Offsets[from]), int(c.Offsets[to]))
 	}
 	return n
 }
 
+// Lists go to their pages by so many rows or elements, and at least one row.
+const (
+	listRows     = 256
+	listElements = 8192
+)
+
+func (c *List) write(w []leafWriter, from, to int) {
+	for from < to {
+		end := from + 1
+		for end < min(to, from+listRows) && int(c.Offsets[end+1]-c.Offsets[from]) <= listElements {
+			end++
+		}
+		for i, f := range c.Fields {
+			f.(element).writeElements(w[i], c, from, end)
+		}
+		from = end
+	}
+}
+
+// hidden says whether unknown lists hold elements: those of a list that was
+// known before.
+func (c *List) hidden(from, to int) bool {
+	for row := from; row < to; row++ {
+		if c.Null[row] && c.Offsets[row] != c.Offsets[row+1] {
+			return true
+		}
+	}
+	return false
+}
+
+// An element is a column that can be a field of a list.
+type element interface {
+	writeElements(w leafWriter, list *List, from, to int)
+	readLevels(r *leafReader, m int)
+	appendNulls(n int)
+}
+
+// writeLevels adds the levels of lists whose elements are all known, and says
+// whether all of these are to be stored: not those of lists that are unknown.
+//
 // Definition levels of an optional list: 0 unknown, 1 empty, 2 an element that
 // is there (its field null if that is optional), 3 a known optional field.
-func (c *List) write(w []*leafWriter, row int) {
-	from, to, known := c.Range(row)
-	for i, f := range c.Fields {
-		switch {
-		case !known:
-			w[i].addNull(0, 0)
-		case from == to:
-			w[i].addNull(0, 1)
-		default:
-			for e := from; e < to; e++ {
-				w[i].addElement(f, e, e > from)
-			}
+func (c *List) writeLevels(p *page, from, to int) (plain bool) {
+	p.rows += to - from
+	for row := from; row < to; row++ {
+		n := int(c.Offsets[row+1] - c.Offsets[row])
+		if c.Null[row] {
+			n = 0
 		}
+		p.rep.add(0, 1)
+		p.levels += max(1, n)
+		switch {
+		case c.Null[row]:
+			p.addNulls(0, 1)
+		case n == 0:
+			p.addNulls(1, 1)
+		default:
+			p.rep.add(1, n-1)
+			p.def.add(p.maxDef, n)
+		}
+	}
+	return !c.hidden(from, to)
+}
+
+func (c *Flat[T]) writeElements(w leafWriter, list *List, from, to int) {
+	l := w.(*leaf[T])
+	first, last := int(list.Offsets[from]), int(list.Offsets[to])
+	if bytes.IndexByte(nullBytes(c.Null[first:last]), 1) < 0 && !list.hidden(from, to) {
+		list.writeLevels(&l.page, from, to)
+		l.add(c.Values[first:last])
+	} else {
+		c.writeSome(l, list, from, to)
+	}
+	if l.full() {
+		l.endPage()
+	}
+}
+
+// writeSome writes lists row by row, because elements are null or hidden.
+func (c *Flat[T]) writeSome(l *leaf[T], list *List, from, to int) {
+	for row := from; row < to; row++ {
+		first, last := int(list.Offsets[row]), int(list.Offsets[row+1])
+		if list.Null[row] || first == last {
+			list.writeLevels(&l.page, row, row+1)
+			continue
+		}
+		l.rows++
+		l.levels += last - first
+		l.rep.add(0, 1)
+		l.rep.add(1, last-first-1)
+		l.addNullable(c.Values[first:last], c.Null[first:last])
 	}
 }
 
 func (c *List) read(r []*leafReader, n int) error {
+	if len(c.Offsets) == 0 {
+		c.Offsets = append(c.Offsets, 0)
+	}
 	if r[0] == nil {
+		last := c.Offsets[len(c.Offsets)-1]
 		for range n {
-			c.EndRow(false)
+			c.Offsets = append(c.Offsets, last)
 		}
+		c.Null = appendUnknown(c.Null, n)
 		return nil
 	}
+	levels, err := c.readShape(r[0], n)
+	if err != nil {
+		return err
+	}
 	for i, f := range c.Fields {
-		ends := func(known bool) { c.EndRow(known) }
-		if i > 0 {
-			ends = nil // the first field has told the shape
+		if r[i] == nil { // the file has no such field
+			f.(element).appendNulls(int(c.Offsets[len(c.Offsets)-1]) - f.Len())
+		} else if i > 0 {
+			if err := readLevels(f.(element), r[i], levels); err != nil {
+				return err
+			}
 		}
-		if err := r[i].readList(f, n, ends); err != nil {
-			return err
+		if f.Len() != int(c.Offsets[len(c.Offsets)-1]) {
+			return fmt.Errorf("the file is damaged: the fields of a list have %d and %d elements", c.Offsets[len(c.Offsets)-1], f.Len())
 		}
 	}
 	return nil
+}
+
+// readLevels appends what the next n levels say.
+func readLevels(f element, r *leafReader, n int) error {
+	for n > 0 {
+		if err := r.fill(); err != nil {
+			return err
+		}
+		m := min(n, r.count-r.pos)
+		f.readLevels(r, m)
+		n -= m
+	}
+	return nil
+}
+
+// readShape appends n rows and the elements of their first field, and returns
+// how many levels they took: one for each element and for each list without any.
+func (c *List) readShape(r *leafReader, n int) (levels int, err error) {
+	elements := int(c.Offsets[len(c.Offsets)-1])
+	for rows, done := 0, false; !done; {
+		err := r.fill()
+		if err == io.ErrUnexpectedEOF && rows == n {
+			break // the last row ends with the row group
+		}
+		if err != nil {
+			return 0, err
+		}
+		end := r.pos
+		for end < r.count {
+			if r.rep[end] == 0 {
+				if rows == n {
+					done = true
+					break
+				}
+				rows++
+				c.Null = append(c.Null, r.def[end] == 0)
+				c.Offsets = append(c.Offsets, 0)
+			}
+			m := bytes.IndexByte(r.rep[end+1:r.count], 0) + 1
+			if m == 0 {
+				m = r.count - end
+			}
+			if r.def[end] >= 2 {
+				elements += m
+			}
+			c.Offsets[len(c.Offsets)-1] = int32(elements)
+			end += m
+		}
+		if elements > math.MaxInt32 {
+			panic("column: a batch of lists holds more than 2^31 elements")
+		}
+		levels += end - r.pos
+		c.Fields[0].(element).readLevels(r, end-r.pos)
+	}
+	return levels, nil
 }

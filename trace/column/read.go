@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 )
@@ -11,6 +12,7 @@ import (
 // A Reader reads the rows of a Parquet file into batches of columns.
 type Reader struct {
 	file   *parquet.File
+	paths  [][]string
 	leaves []*leafReader // nil where the file lacks the column
 	groups []parquet.RowGroup
 	group  int // next to open
@@ -21,7 +23,7 @@ type Reader struct {
 // the file lacks reads as null; one of another physical type is an error that
 // names it.
 func NewReader(file *parquet.File, schema *parquet.Schema) (*Reader, error) {
-	r := &Reader{file: file, groups: file.RowGroups()}
+	r := &Reader{file: file, paths: schema.Columns(), groups: file.RowGroups()}
 	for _, path := range schema.Columns() {
 		want, _ := schema.Lookup(path...)
 		got, ok := file.Schema().Lookup(path...)
@@ -38,6 +40,23 @@ func NewReader(file *parquet.File, schema *parquet.Schema) (*Reader, error) {
 		r.leaves = append(r.leaves, &leafReader{column: got.ColumnIndex, maxDef: byte(got.MaxDefinitionLevel)})
 	}
 	return r, nil
+}
+
+// Only leaves out all columns but these, top level names of the schema that the
+// reader was made with; what is left out reads as null. To be called before the
+// first Read.
+func (r *Reader) Only(names ...string) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(r.paths, func(path []string) bool { return path[0] == name }) {
+			return fmt.Errorf("no column %s", name)
+		}
+	}
+	for i, path := range r.paths {
+		if !slices.Contains(names, path[0]) {
+			r.leaves[i] = nil
+		}
+	}
+	return nil
 }
 
 // Read appends up to n rows to cols, which are in schema order, and returns how
@@ -107,13 +126,12 @@ type leafReader struct {
 	count  int // levels in the page
 	pos    int // next level
 	value  int // next value
-	typed  any // the page's values as a slice, made once
 
-	dict        parquet.Dictionary
-	dictStrings []string
+	values    any     // of the page, or of the dictionary, as a slice; nil until they are asked for
+	positions []int32 // of the page's values in the dictionary; nil if they are not in one
+	dict      parquet.Dictionary
+	table     any // its values
 }
-
-func (l *leafReader) levels() int { return l.count }
 
 // fill makes sure that the page has a level left; io.ErrUnexpectedEOF if the
 // row group has no more.
@@ -128,7 +146,7 @@ func (l *leafReader) fill() error {
 			return err
 		}
 		l.page, l.rep, l.def = page, page.RepetitionLevels(), page.DefinitionLevels()
-		l.count, l.pos, l.value, l.typed = int(page.NumValues()), 0, 0, nil
+		l.count, l.pos, l.value, l.values = int(page.NumValues()), 0, 0, nil
 	}
 	return nil
 }
@@ -142,7 +160,7 @@ func (l *leafReader) release() {
 
 func (l *leafReader) close() error {
 	l.release()
-	l.dict, l.dictStrings = nil, nil
+	l.dict, l.table, l.values = nil, nil, nil
 	if l.pages == nil {
 		return nil
 	}
@@ -151,134 +169,81 @@ func (l *leafReader) close() error {
 	return err
 }
 
-// readList appends n rows of a repeated leaf to field; ends, if not nil, is
-// called at the end of each row.
-func (l *leafReader) readList(field Column, n int, ends func(known bool)) error {
-	switch f := field.(type) {
-	case *Flat[uint64]:
-		return readElements(l, f, n, ends)
-	case *Flat[int64]:
-		return readElements(l, f, n, ends)
-	case *Flat[int32]:
-		return readElements(l, f, n, ends)
-	case *Flat[string]:
-		return readElements(l, f, n, ends)
-	case *Flat[bool]:
-		return readElements(l, f, n, ends)
-	default:
-		panic(fmt.Sprintf("column: a list of %T", field))
+// appendValues appends the next n values of the open page, nulls left out.
+func appendValues[T Scalar](dst []T, l *leafReader, n int) []T {
+	values, positions := pageValues[T](l)
+	from, to := l.value, l.value+n
+	l.value = to
+	at := len(dst)
+	dst = room(dst, n)[:at+n]
+	if positions == nil {
+		copy(dst[at:], values[from:to])
+		return dst
 	}
+	for i, p := range positions[from:to] {
+		dst[at+i] = values[p]
+	}
+	return dst
 }
 
-func readElements[T Scalar](l *leafReader, f *Flat[T], n int, ends func(known bool)) error {
-	rows, known := 0, true
-	end := func() {
-		if rows > 0 && ends != nil {
-			ends(known)
-		}
+// pageValues returns the values of the open page; with positions, the values are
+// those of the dictionary.
+func pageValues[T Scalar](l *leafReader) (values []T, positions []int32) {
+	if l.values == nil {
+		openValues[T](l)
 	}
-	for {
-		err := l.fill()
-		if err == io.ErrUnexpectedEOF && rows == n {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		values := pageValues[T](l)
-		for ; l.pos < l.count; l.pos++ {
-			if l.rep[l.pos] == 0 {
-				if rows == n {
-					end()
-					return nil
-				}
-				end()
-				rows++
-				known = l.def[l.pos] > 0
-			}
-			switch d := l.def[l.pos]; {
-			case d == l.maxDef:
-				f.Append(values[l.value])
-				l.value++
-			case d >= 2:
-				f.AppendNull()
-			}
-		}
-	}
-	end()
-	return nil
+	return l.values.([]T), l.positions
 }
 
-// pageValues returns the values of the open page, without nulls.
-func pageValues[T Scalar](l *leafReader) []T {
-	if l.typed == nil {
-		var zero T
-		switch any(zero).(type) {
-		case int64:
-			l.typed = pageInts(l, func(p parquet.Page) []int64 { d := p.Data(); return d.Int64() })
-		case uint64:
-			l.typed = pageInts(l, func(p parquet.Page) []uint64 { d := p.Data(); return d.Uint64() })
-		case int32:
-			l.typed = pageInts(l, func(p parquet.Page) []int32 { d := p.Data(); return d.Int32() })
-		case bool:
-			l.typed = l.bools()
-		default:
-			l.typed = l.strings()
-		}
-	}
-	return l.typed.([]T)
-}
-
-// pageInts resolves a dictionary, if the page has one (foreign rewrites do).
-func pageInts[T int64 | uint64 | int32](l *leafReader, plain func(parquet.Page) []T) []T {
+// openValues finds the values of the open page, or their positions in the
+// dictionary of its chunk.
+func openValues[T Scalar](l *leafReader) {
 	dict := l.page.Dictionary()
 	if dict == nil {
-		return plain(l.page)
-	}
-	table := plain(dict.Page())
-	data := l.page.Data()
-	out := make([]T, 0, len(data.Int32()))
-	for _, i := range data.Int32() {
-		out = append(out, table[i])
-	}
-	return out
-}
-
-func (l *leafReader) bools() []bool {
-	n := int(l.page.NumValues() - l.page.NumNulls())
-	values := make([]parquet.Value, l.count)
-	m, _ := l.page.Values().ReadValues(values)
-	out := make([]bool, 0, n)
-	for _, v := range values[:m] {
-		if !v.IsNull() {
-			out = append(out, v.Boolean())
-		}
-	}
-	return out
-}
-
-func (l *leafReader) strings() []string {
-	dict := l.page.Dictionary()
-	if dict == nil {
-		return pageStrings(l.page)
+		l.values, l.positions = plainValues[T](l.page), nil
+		return
 	}
 	if dict != l.dict {
-		l.dict, l.dictStrings = dict, pageStrings(dict.Page())
+		l.dict, l.table = dict, plainValues[T](dict.Page())
 	}
 	data := l.page.Data()
-	out := make([]string, 0, len(data.Int32()))
-	for _, i := range data.Int32() {
-		out = append(out, l.dictStrings[i])
+	l.values, l.positions = l.table, data.Int32()
+	if l.positions == nil {
+		l.positions = []int32{}
+	}
+}
+
+// plainValues returns the values of a page without a dictionary.
+func plainValues[T Scalar](p parquet.Page) any {
+	var zero T
+	data := p.Data()
+	switch any(zero).(type) {
+	case int64:
+		return data.Int64()
+	case uint64:
+		return data.Uint64()
+	case int32:
+		return data.Int32()
+	case bool:
+		return pageBools(data.Boolean(), int(p.NumValues()-p.NumNulls()))
+	default:
+		return pageStrings(data.ByteArray())
+	}
+}
+
+// pageBools unpacks n bits.
+func pageBools(packed []byte, n int) []bool {
+	out := make([]bool, n)
+	for i := range out {
+		out[i] = packed[i/8]>>(i%8)&1 != 0
 	}
 	return out
 }
 
 // pageStrings copies a page's text once; the strings share the copy.
-func pageStrings(p parquet.Page) []string {
-	values := p.Data()
-	data, offsets := values.ByteArray()
+func pageStrings(data []byte, offsets []uint32) []string {
 	text := string(data)
-	var out []string
+	out := make([]string, 0, len(offsets))
 	for i := 1; i < len(offsets); i++ {
 		out = append(out, text[offsets[i-1]:offsets[i]])
 	}

@@ -1,58 +1,79 @@
 package column
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
-	"unsafe"
+	"slices"
+	"sort"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // Bounds of what is held in memory before it goes to the file.
 const (
 	DefaultRowGroupBytes = 32 << 20 // rough bytes of values before encoding
 	DefaultRowGroupRows  = 1 << 18
-	flushValues          = 2048 // values handed to a column at a time; keeps pages near PageBytes
-	pageBytes            = 256 << 10
+	pageBytes            = 256 << 10 // of values before encoding; a page holds whole rows
+	dictionaryBytes      = 1 << 20   // of a chunk's distinct values; above, the rest is stored plain
 )
 
+const magic = "PAR1"
+
 // A Writer writes batches of columns into one Parquet file with row groups of
-// bounded size, page statistics and page index.
+// bounded size, statistics and page index. It encodes whole runs of a column at
+// a time: values do not pass through a row or a variant type.
+//
+// Data pages are version 1, whose codec also takes the levels: those of lists
+// are much alike, and would be most of a ledger's bytes.
 type Writer struct {
-	pw     *parquet.GenericWriter[any]
-	leaves []*leafWriter
-	rows   int // in the open row group
-	bytes  int // likewise
+	w      io.Writer
+	offset int64
+	leaves []leafWriter
+	meta   format.FileMetaData
+	index  []*chunkIndex // by row group and leaf
+	rows   int           // in the open row group
+	bytes  int           // likewise
 }
 
 // NewWriter starts a file. noBounds names columns (their top level) for which
 // no minimum and maximum are kept, such as long texts.
 func NewWriter(w io.Writer, schema *parquet.Schema, createdBy string, noBounds ...string) *Writer {
-	options := []parquet.WriterOption{
-		schema,
-		parquet.CreatedBy("reprise", createdBy, ""),
-		parquet.PageBufferSize(pageBytes),
-		parquet.DataPageStatistics(true),
-		parquet.DictionaryMaxBytes(1 << 20),
-	}
+	out := &Writer{w: w, meta: fileMeta(schema, createdBy)}
 	for _, path := range schema.Columns() {
-		for _, name := range noBounds {
-			if path[0] == name {
-				options = append(options, parquet.SkipPageBounds(path...))
-			}
-		}
-	}
-	pw := parquet.NewGenericWriter[any](w, options...)
-	out := &Writer{pw: pw}
-	for i, cw := range pw.ColumnWriters() {
-		leaf, _ := schema.Lookup(schema.Columns()[i]...)
-		out.leaves = append(out.leaves, &leafWriter{w: cw, index: i, maxDef: leaf.MaxDefinitionLevel})
+		leaf, _ := schema.Lookup(path...)
+		out.leaves = append(out.leaves, newLeafWriter(path, leaf, !slices.Contains(noBounds, path[0])))
 	}
 	return out
 }
 
+// fileMeta returns the metadata of a file without rows, as parquet-go writes it.
+func fileMeta(schema *parquet.Schema, createdBy string) format.FileMetaData {
+	var empty bytes.Buffer
+	w := parquet.NewGenericWriter[any](&empty, schema, parquet.CreatedBy("reprise", createdBy, ""))
+	if err := w.Close(); err != nil {
+		panic(fmt.Sprintf("column: %v", err))
+	}
+	f, err := parquet.OpenFile(bytes.NewReader(empty.Bytes()), int64(empty.Len()))
+	if err != nil {
+		panic(fmt.Sprintf("column: %v", err))
+	}
+	return *f.Metadata()
+}
+
 // SetMetadata sets a key of the file's metadata; the last value holds.
-func (w *Writer) SetMetadata(key, value string) { w.pw.SetKeyValueMetadata(key, value) }
+func (w *Writer) SetMetadata(key, value string) {
+	for i := range w.meta.KeyValueMetadata {
+		if w.meta.KeyValueMetadata[i].Key == key {
+			w.meta.KeyValueMetadata[i].Value = value
+			return
+		}
+	}
+	w.meta.KeyValueMetadata = append(w.meta.KeyValueMetadata, format.KeyValue{Key: key, Value: value})
+}
 
 // Write appends the rows of a batch, whose columns are in schema order.
 func (w *Writer) Write(cols []Column) error {
@@ -60,128 +81,144 @@ func (w *Writer) Write(cols []Column) error {
 		return nil
 	}
 	n := cols[0].Len()
-	for row := range n {
+	for _, c := range cols {
+		if c.Len() != n {
+			return fmt.Errorf("column: batch with %d and %d rows", n, c.Len())
+		}
+	}
+	for from := 0; from < n; {
+		to, size := w.fit(cols, from, n)
 		leaf := 0
 		for _, c := range cols {
-			if c.Len() != n {
-				return fmt.Errorf("column: batch with %d and %d rows", n, c.Len())
-			}
-			c.write(w.leaves[leaf:leaf+c.Leaves()], row)
-			w.bytes += c.RowBytes(row)
+			c.write(w.leaves[leaf:leaf+c.Leaves()], from, to)
 			leaf += c.Leaves()
 		}
-		for _, l := range w.leaves {
-			if len(l.pending) >= flushValues || l.pendingBytes >= pageBytes {
-				if err := l.flush(); err != nil {
-					return err
-				}
-			}
-		}
-		w.rows++
+		w.rows, w.bytes = w.rows+to-from, w.bytes+size
 		if w.rows >= DefaultRowGroupRows || w.bytes >= DefaultRowGroupBytes {
 			if err := w.endRowGroup(); err != nil {
 				return err
 			}
 		}
-	}
-	// The batch's memory is the caller's again.
-	for _, l := range w.leaves {
-		if err := l.flush(); err != nil {
-			return err
-		}
+		from = to
 	}
 	return nil
 }
 
-func (w *Writer) endRowGroup() error {
-	for _, l := range w.leaves {
-		if err := l.flush(); err != nil {
-			return err
+// fit returns up to which row the batch goes to the open row group, at least
+// one row, and the bytes of these rows. It does not depend on how the rows are
+// cut to batches.
+func (w *Writer) fit(cols []Column, from, n int) (to, size int) {
+	rows := min(n-from, DefaultRowGroupRows-w.rows)
+	of := func(rows int) (size int) {
+		for _, c := range cols {
+			size += c.rangeBytes(from, from+rows)
 		}
+		return size
 	}
-	w.rows, w.bytes = 0, 0
-	return w.pw.Flush()
-}
-
-// Close writes what is left and the footer; it does not close the file below.
-func (w *Writer) Close() error { return w.pw.Close() }
-
-// A leafWriter gathers values of one Parquet leaf, whole rows at a time.
-type leafWriter struct {
-	w            *parquet.ColumnWriter
-	index        int
-	maxDef       int
-	pending      []parquet.Value
-	pendingBytes int
-}
-
-func (l *leafWriter) add(v parquet.Value, rep, def int) {
-	if v.Kind() == parquet.ByteArray {
-		l.pendingBytes += len(v.ByteArray())
+	if size = of(rows); w.bytes+size >= DefaultRowGroupBytes {
+		rows = 1 + sort.Search(rows-1, func(i int) bool { return w.bytes+of(i+1) >= DefaultRowGroupBytes })
+		size = of(rows)
 	}
-	l.pending = append(l.pending, v.Level(rep, def, l.index))
+	return from + rows, size
 }
 
-func (l *leafWriter) addNull(rep, def int) {
-	l.pending = append(l.pending, parquet.NullValue().Level(rep, def, l.index))
-}
-
-// addElement adds element e of a list's field.
-func (l *leafWriter) addElement(field Column, e int, repeated bool) {
-	rep := 0
-	if repeated {
-		rep = 1
-	}
-	switch f := field.(type) {
-	case *Flat[uint64]:
-		addScalar(l, f, e, rep)
-	case *Flat[int64]:
-		addScalar(l, f, e, rep)
-	case *Flat[int32]:
-		addScalar(l, f, e, rep)
-	case *Flat[string]:
-		addScalar(l, f, e, rep)
-	case *Flat[bool]:
-		addScalar(l, f, e, rep)
-	default:
-		panic(fmt.Sprintf("column: a list of %T", field))
-	}
-}
-
-func addScalar[T Scalar](l *leafWriter, f *Flat[T], e, rep int) {
-	if f.Null[e] {
-		l.addNull(rep, l.maxDef-1)
-		return
-	}
-	l.add(scalarValue(f.Values, e), rep, l.maxDef)
-}
-
-func (l *leafWriter) flush() error {
-	if len(l.pending) == 0 {
+// endRowGroup writes the chunks of the open row group.
+func (w *Writer) endRowGroup() error {
+	if w.rows == 0 {
 		return nil
 	}
-	_, err := l.w.WriteRowValues(l.pending)
-	clear(l.pending)
-	l.pending, l.pendingBytes = l.pending[:0], 0
+	if err := w.begin(); err != nil {
+		return err
+	}
+	group := format.RowGroup{NumRows: int64(w.rows), FileOffset: w.offset, Ordinal: int16(len(w.meta.RowGroups))}
+	for _, l := range w.leaves {
+		dict, data, chunk, index := l.endChunk(w.offset)
+		if err := w.put(dict); err != nil {
+			return err
+		}
+		if err := w.put(data); err != nil {
+			return err
+		}
+		group.TotalByteSize += chunk.MetaData.TotalUncompressedSize
+		group.TotalCompressedSize += chunk.MetaData.TotalCompressedSize
+		group.Columns = append(group.Columns, chunk)
+		w.index = append(w.index, index)
+		l.reset()
+	}
+	w.meta.RowGroups = append(w.meta.RowGroups, group)
+	w.meta.NumRows += int64(w.rows)
+	w.rows, w.bytes = 0, 0
+	return nil
+}
+
+// begin writes what a file begins with, once.
+func (w *Writer) begin() error {
+	if w.offset > 0 {
+		return nil
+	}
+	return w.put([]byte(magic))
+}
+
+func (w *Writer) put(b []byte) error {
+	n, err := w.w.Write(b)
+	w.offset += int64(n)
 	return err
 }
 
-// scalarValue returns values[i] as a Parquet value that shares its memory.
-func scalarValue[T Scalar](values []T, i int) parquet.Value {
-	switch v := any(values).(type) {
-	case []int64:
-		return parquet.Int64Value(v[i])
-	case []uint64:
-		return parquet.Int64Value(int64(v[i]))
-	case []int32:
-		return parquet.Int32Value(v[i])
-	case []bool:
-		return parquet.BooleanValue(v[i])
-	default:
-		s := any(values).([]string)[i]
-		if s == "" {
-			return parquet.ByteArrayValue([]byte{})
-		}
-		return parquet.ByteArrayValue(unsafe.Slice(unsafe.StringData(s), len(s)))
+// Close writes what is left and the footer; it does not close the file below.
+func (w *Writer) Close() error {
+	if err := w.endRowGroup(); err != nil {
+		return err
 	}
+	if err := w.begin(); err != nil {
+		return err
+	}
+	if err := w.putIndexes(); err != nil {
+		return err
+	}
+	footer, err := thrift.Marshal(new(thrift.CompactProtocol), &w.meta)
+	if err != nil {
+		return err
+	}
+	footer = binary.LittleEndian.AppendUint32(footer, uint32(len(footer)))
+	return w.put(append(footer, magic...))
+}
+
+// putIndexes writes the bounds of all pages, then the places of all pages.
+func (w *Writer) putIndexes() error {
+	protocol := new(thrift.CompactProtocol)
+	write := func(v any, offset *int64, length *int32) error {
+		text, err := thrift.Marshal(protocol, v)
+		if err != nil {
+			return err
+		}
+		*offset, *length = w.offset, int32(len(text))
+		return w.put(text)
+	}
+	each := func(do func(c *format.ColumnChunk, i *chunkIndex) error) error {
+		for g := range w.meta.RowGroups {
+			columns := w.meta.RowGroups[g].Columns
+			for i := range columns {
+				if err := do(&columns[i], w.index[g*len(w.leaves)+i]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	err := each(func(c *format.ColumnChunk, i *chunkIndex) error {
+		if !i.bounded {
+			return nil
+		}
+		if !i.settled {
+			i.bounds.BoundaryOrder = i.order()
+		}
+		return write(&i.bounds, &c.ColumnIndexOffset, &c.ColumnIndexLength)
+	})
+	if err != nil {
+		return err
+	}
+	return each(func(c *format.ColumnChunk, i *chunkIndex) error {
+		return write(&i.places, &c.OffsetIndexOffset, &c.OffsetIndexLength)
+	})
 }
