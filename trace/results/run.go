@@ -216,15 +216,9 @@ func (w *Recorder) Close() error {
 		if err != nil {
 			return err
 		}
-		b := newBatch()
 		for _, part := range parts {
-			for err := range readBatches(part, b) {
-				if err != nil {
-					return err
-				}
-				if err := cw.Write(b.cols); err != nil {
-					return err
-				}
+			if err := gather(cw, part); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -235,13 +229,40 @@ func (w *Recorder) Close() error {
 	return os.RemoveAll(filepath.Join(w.dir, partsDir))
 }
 
+// gather appends the rows of a part: its bytes if it is large, else row by row,
+// so that row groups do not get small.
+func gather(cw *column.Writer, part string) error {
+	f, err := os.Open(part)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	file, err := openResults(f, part)
+	if err != nil {
+		return err
+	}
+	if copied, err := cw.Copy(file, f); copied || err != nil {
+		return err
+	}
+	b := newBatch()
+	for err := range readBatches(part, b) {
+		if err != nil {
+			return err
+		}
+		if err := cw.Write(b.cols); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func writeFile(path string, write func(*column.Writer) error) error {
 	f, err := trace.Create(path)
 	if err != nil {
 		return err
 	}
 	defer f.Abort()
-	cw := column.NewWriter(f, Schema, "1", "cause", "note")
+	cw := column.NewWriter(f, Schema, "2", "cause", "note")
 	cw.SetMetadata(keySchema, strconv.Itoa(SchemaVersion))
 	if err := write(cw); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -267,7 +288,12 @@ func readBatches(path string, b *batch) iter.Seq[error] {
 			return
 		}
 		defer f.Close()
-		r, err := openResults(f, path)
+		file, err := openResults(f, path)
+		if err != nil {
+			yield(err)
+			return
+		}
+		r, err := column.NewReader(file, Schema)
 		if err != nil {
 			yield(err)
 			return
@@ -289,7 +315,7 @@ func readBatches(path string, b *batch) iter.Seq[error] {
 	}
 }
 
-func openResults(f *os.File, path string) (*column.Reader, error) {
+func openResults(f *os.File, path string) (*parquet.File, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -301,7 +327,7 @@ func openResults(f *os.File, path string) (*column.Reader, error) {
 	if _, ok := file.Lookup(keySchema); !ok {
 		return nil, trace.WithFix(fmt.Errorf("%s: not the results of a run (no %s in its metadata)", path, keySchema), "name a run directory written by reprise replay")
 	}
-	return column.NewReader(file, Schema)
+	return file, nil
 }
 
 // An Opened is a run directory that is being read.

@@ -67,13 +67,13 @@ type fileRow struct {
 }
 
 type fileEntry struct {
-	AtUS       int64  `parquet:"at_us,delta"`
-	Tokens     int32  `parquet:"tokens,optional,delta"`
-	Kind       string `parquet:"kind,dict"`
-	Choice     int32  `parquet:"choice,delta"`
-	Source     string `parquet:"source,dict"`
-	Event      int32  `parquet:"event,delta"`
-	SharedRead bool   `parquet:"shared_read"`
+	AtUS       int64  `parquet:"at_us,delta,zstd"`
+	Tokens     int32  `parquet:"tokens,optional,delta,zstd"`
+	Kind       string `parquet:"kind,dict,zstd"`
+	Choice     int32  `parquet:"choice,delta,zstd"`
+	Source     string `parquet:"source,dict,zstd"`
+	Event      int32  `parquet:"event,delta,zstd"`
+	SharedRead bool   `parquet:"shared_read,zstd"`
 }
 
 // Schema is results schema 1 in Parquet terms.
@@ -101,9 +101,8 @@ type batch struct {
 	outputSource                                                column.Flat[string]
 	at                                                          column.Flat[int64]
 	tokens                                                      column.Flat[int32]
-	kind                                                        column.Flat[string]
+	kind, source                                                column.Words
 	choice                                                      column.Flat[int32]
-	source                                                      column.Flat[string]
 	event                                                       column.Flat[int32]
 	shared                                                      column.Flat[bool]
 	ledger                                                      *column.List
@@ -181,15 +180,15 @@ func (b *batch) append(r *Result) {
 }
 
 func (b *batch) appendLedger(entries []Entry) {
+	n := len(entries)
+	at, tokens, kind, choice := b.at.Extend(n), b.tokens.Extend(n), b.kind.Extend(n), b.choice.Extend(n)
+	source, event, shared := b.source.Extend(n), b.event.Extend(n), b.shared.Extend(n)
+	null := b.tokens.Null[len(b.tokens.Null)-n:]
 	for i := range entries {
 		e := &entries[i]
-		b.at.Append(e.At)
-		put(&b.tokens, e.Tokens)
-		b.kind.Append(string(e.Kind))
-		b.choice.Append(e.Choice)
-		b.source.Append(string(e.Source))
-		b.event.Append(e.Event)
-		b.shared.Append(e.SharedRead)
+		at[i], tokens[i], null[i], choice[i] = e.At, e.Tokens.Value, !e.Tokens.Known, e.Choice
+		kind[i], source[i] = b.kind.Place(string(e.Kind)), b.source.Place(string(e.Source))
+		event[i], shared[i] = e.Event, e.SharedRead
 	}
 	b.ledger.EndRow(entries != nil)
 }
@@ -222,8 +221,8 @@ func (b *batch) entries(i int) []Entry {
 	out := make([]Entry, 0, to-from)
 	for e := from; e < to; e++ {
 		out = append(out, Entry{
-			At: b.at.Values[e], Tokens: get(&b.tokens, e), Kind: Kind(b.kind.Values[e]), Choice: b.choice.Values[e],
-			Source: Source(b.source.Values[e]), Event: b.event.Values[e], SharedRead: b.shared.Values[e],
+			At: b.at.Values[e], Tokens: get(&b.tokens, e), Kind: Kind(b.kind.Get(e)), Choice: b.choice.Values[e],
+			Source: Source(b.source.Get(e)), Event: b.event.Values[e], SharedRead: b.shared.Values[e],
 		})
 	}
 	return out
