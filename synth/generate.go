@@ -77,7 +77,7 @@ func (g Generation) check(w *model.Workload) error {
 	}
 	for i := range w.Streams {
 		if w.Streams[i].Arrivals == nil {
-			return trace.WithFix(errors.New("the model has no arrivals: its trace had no clock"), "give it some with --arrivals, such as --arrivals poisson:4")
+			return trace.WithFix(errors.New("the model has no arrivals: its trace had no clock"), "give the trace arrivals before the fit: reprise synth TRACE --arrivals poisson:4 -o placed.parquet")
 		}
 	}
 	return nil

@@ -102,7 +102,7 @@ func (s *Scaling) plan(ctx context.Context, open Open, v *survey) (*plan, error)
 		p.design.Unit = "request"
 	}
 	p.chooseShift()
-	if plays := int64(p.most) * int64(p.passes); v.maxID >= math.MaxInt64/max(1, plays) {
+	if plays := int64(p.most) * int64(p.passes); plays > 1 && v.maxID >= math.MaxInt64/plays {
 		return nil, trace.WithFix(fmt.Errorf("ids up to %d leave no room for the ids of copies", v.maxID), "give the requests smaller ids with: reprise trace merge TRACE TRACE, or import them again")
 	}
 	shared := v.roots.shared()

@@ -62,10 +62,7 @@ func runFit(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := notInput(c.String("output"), path); err != nil {
-		return err
-	}
-	if err := notInput(c.String("html"), path); err != nil {
+	if err := ownFiles(path, c.String("output"), c.String("html")); err != nil {
 		return err
 	}
 	w, err := fitTrace(ctx, c, path, o)

@@ -114,6 +114,9 @@ func runSynth(ctx context.Context, c *cli.Command) error {
 	if c.Args().Len() == 0 {
 		return synthFromLaws(ctx, c, step)
 	}
+	if err := ownFiles(c.Args().First(), c.String("output"), c.String("html")); err != nil {
+		return err
+	}
 	w, err := readModel(c.Args().First())
 	switch {
 	case err != nil:

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -40,6 +41,24 @@ func notInput(out, in string) error {
 	b, berr := os.Stat(in)
 	if aerr == nil && berr == nil && a.Mode().IsRegular() && os.SameFile(a, b) {
 		return misuse("name another file", "%s is read here: it would be written over", out)
+	}
+	return nil
+}
+
+// ownFiles refuses outputs that are the input, or one another.
+func ownFiles(in string, outs ...string) error {
+	for i, out := range outs {
+		if out == "" || out == "-" {
+			continue
+		}
+		if err := notInput(out, in); err != nil {
+			return err
+		}
+		for _, other := range outs[:i] {
+			if filepath.Clean(out) == filepath.Clean(other) {
+				return misuse("name another file", "two outputs are called %s: one would be written over the other", out)
+			}
+		}
 	}
 	return nil
 }
