@@ -55,7 +55,7 @@ func (f *flight) send(t *target) {
 	f.body = nil
 	f.x.Limits = transport.Limits{Total: f.run.c.timeout(), Bytes: f.run.c.BytesTimeout, Token: f.run.c.TokenTimeout, MaxBytes: maxResponse}
 	f.x.Limits.Cancel, f.x.Limits.HasCancel = f.run.c.Cancel.after(f.run.c.Selection.Seed, f.res.ID, f.cancel)
-	f.x.OnHead, f.x.OnBody, f.x.Done = f.onHead, f.onBody, f.onDone
+	f.x.Sink = f
 	f.response = f.run.responses.Get(f.stream)
 	f.response.Account.Choices = int(max(1, f.choices))
 	f.response.Account.Tokenizer = f.run.c.Tokenizer
@@ -67,7 +67,8 @@ func (f *flight) send(t *target) {
 	t.client.Send(&f.x)
 }
 
-func (f *flight) onHead(h transport.Head, _ time.Duration) {
+// OnHead implements transport.Sink.
+func (f *flight) OnHead(h transport.Head, _ time.Duration) {
 	f.response.Head(h.Status, h.Type)
 	if h.Encoding != "identity" {
 		f.encoding = h.Encoding
@@ -78,12 +79,16 @@ func (f *flight) onHead(h transport.Head, _ time.Duration) {
 	}
 }
 
-func (f *flight) onBody(p []byte, at time.Duration) error {
+// OnBody implements transport.Sink.
+func (f *flight) OnBody(p []byte, at time.Duration) error {
 	if f.encoding != "" {
 		return fmt.Errorf("body is compressed (%s), though identity was asked for", f.encoding)
 	}
 	sent, _ := f.x.Sent()
 	err := f.response.Feed(p, at-sent)
+	if f.x.Limits.Token == 0 {
+		return err
+	}
 	entries := f.response.Account.Entries()
 	for _, e := range entries[min(f.parts, len(entries)):] {
 		if e.Kind != results.KindNone {
@@ -94,8 +99,8 @@ func (f *flight) onBody(p []byte, at time.Duration) error {
 	return err
 }
 
-// onDone closes the account and hands the result on.
-func (f *flight) onDone(x *transport.Exchange) {
+// Done implements transport.Sink: it closes the account and hands the result on.
+func (f *flight) Done(x *transport.Exchange) {
 	f.times(x)
 	end := ledger.Ending{Kind: endKind(x.End), At: x.Ended - f.res.Sent.Value}
 	if x.Err != nil {

@@ -56,7 +56,9 @@ func (c *Config) ask(req *http.Request, u *url.URL) (*http.Response, error) {
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: config, Proxy: func(r *http.Request) (*url.URL, error) { return c.proxy(r.URL) }}
 	if c.UnixSocket != "" {
 		var d net.Dialer
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "unix", c.UnixSocket) }
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return d.DialContext(ctx, "unix", c.UnixSocket)
+		}
 	}
 	if c.Dial != nil {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return c.Dial(ctx, u.String()) }

@@ -157,18 +157,13 @@ func (r *run) exchange(ctx context.Context, t *target, id string, body []byte, s
 	response := r.responses.Get(stream)
 	response.Start(nil)
 	x := &transport.Exchange{Request: t.request(nil, id, body), Limits: transport.Limits{Total: probeTimeout}}
-	x.OnHead = func(h transport.Head, _ time.Duration) { response.Head(h.Status, h.Type) }
-	x.OnBody = func(p []byte, at time.Duration) error {
-		sent, _ := x.Sent()
-		return response.Feed(p, at-sent)
-	}
-	done := make(chan struct{})
-	x.Done = func(*transport.Exchange) { close(done) }
+	asked := &question{x: x, response: response, done: make(chan struct{})}
+	x.Sink = asked
 	probe := transport.NewClient(t.dial, r.wall())
 	defer probe.Close()
 	probe.Send(x)
 	select {
-	case <-done:
+	case <-asked.done:
 	case <-ctx.Done():
 		return ledger.Summary{}, context.Cause(ctx)
 	}
@@ -186,6 +181,25 @@ func (r *run) exchange(ctx context.Context, t *target, id string, body []byte, s
 	s.Cause.Value, s.Note.Value = r.c.hide(s.Cause.Value), r.c.hide(s.Note.Value)
 	return s, nil
 }
+
+// A question is a request outside the schedule.
+type question struct {
+	x        *transport.Exchange
+	response *protocol.Response
+	done     chan struct{}
+}
+
+// OnHead implements transport.Sink.
+func (q *question) OnHead(h transport.Head, _ time.Duration) { q.response.Head(h.Status, h.Type) }
+
+// OnBody implements transport.Sink.
+func (q *question) OnBody(p []byte, at time.Duration) error {
+	sent, _ := q.x.Sent()
+	return q.response.Feed(p, at-sent)
+}
+
+// Done implements transport.Sink.
+func (q *question) Done(*transport.Exchange) { close(q.done) }
 
 // wall is a clock for what happens before the run's own begins.
 func (r *run) wall() func() time.Duration {

@@ -55,8 +55,8 @@ func (w *timerWaiter) waitUntil(ctx context.Context, due time.Duration) error {
 }
 
 // dispatch calls send for each request when it is due, whatever became of the
-// earlier ones. send returns at once: it neither dials nor writes in this
-// goroutine.
+// earlier ones. send returns at once: it does not dial, and it writes only what a
+// socket takes without waiting.
 func dispatch(ctx context.Context, s Schedule, w waiter, send func(seq int, due time.Duration)) error {
 	for seq := 0; ; seq++ {
 		due, ok := s.Next()

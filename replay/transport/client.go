@@ -38,14 +38,20 @@ type Limits struct {
 	HasCancel bool
 }
 
+// A Sink takes what comes of an exchange, call after call, from the goroutine of
+// its connection.
+type Sink interface {
+	OnHead(h Head, at time.Duration)         // once, when the headers are complete
+	OnBody(p []byte, at time.Duration) error // body bytes of one read, valid during the call
+	Done(x *Exchange)                        // at the end; the exchange may then be used again
+}
+
 // An Exchange is one request and its response. The caller fills the first
 // block; the second is set when Done is called. Instants are offsets on the
 // client's clock.
 type Exchange struct {
-	Request []byte                                 // head and body, written in one call
-	OnHead  func(h Head, at time.Duration)         // once, when the headers are complete
-	OnBody  func(p []byte, at time.Duration) error // body bytes of one read, valid during the call
-	Done    func(x *Exchange)                      // at the end, from the connection's goroutine
+	Request []byte // head and body, written in one call
+	Sink    Sink
 	Limits  Limits
 
 	Connected, SentEnd, FirstByte, Ended time.Duration
@@ -61,9 +67,14 @@ type Exchange struct {
 	lastToken atomic.Int64 // offset
 	headSeen  bool
 
-	mu       sync.Mutex
-	stop     error // from outside
-	writeErr error
+	stop     error // from outside; with the connection's mu
+	writeErr error // the same
+}
+
+// Reset readies x for another request.
+func (x *Exchange) Reset() {
+	sink := x.Sink
+	*x = Exchange{Request: x.Request[:0], Sink: sink}
 }
 
 // Sent returns when the first byte was written.
@@ -101,7 +112,9 @@ func NewClient(dial func(ctx context.Context) (net.Conn, error), now func() time
 	return &Client{dial: dial, now: now, ctx: ctx, close: cancel, conns: map[*conn]bool{}}
 }
 
-// Send starts an exchange and returns at once.
+// Send starts an exchange and returns at once. On an open connection of the
+// kernel's TCP it has written by then what the socket took: a request that is
+// due waits for no other goroutine.
 func (c *Client) Send(x *Exchange) {
 	for {
 		c.mu.Lock()
@@ -126,15 +139,28 @@ func (c *Client) Send(x *Exchange) {
 // connections rest for as long before they are used again.
 const hastyWithin = 10 * time.Millisecond
 
-// takeIdle returns an open connection, or nil. The caller holds mu.
+// busyLook is how many of the connections that were used last are looked at for
+// one whose reader is free.
+const busyLook = 8
+
+// takeIdle returns an open connection, or nil: the one that was used last, so
+// that the fewest are kept open, unless its reader still closes the account of
+// the request before. The caller holds mu.
 func (c *Client) takeIdle() *conn {
 	n := len(c.idle)
-	if n == 0 {
+	if n == 0 || c.stop != nil {
 		return nil
 	}
 	if !c.hasty {
-		k := c.idle[n-1]
-		c.idle = c.idle[:n-1]
+		i := n - 1
+		for look := 0; look < busyLook && i > 0 && c.idle[i].busy.Load(); look++ {
+			i--
+		}
+		if c.idle[i].busy.Load() {
+			i = n - 1
+		}
+		k := c.idle[i]
+		c.idle = append(c.idle[:i], c.idle[i+1:]...)
 		return k
 	}
 	k := c.idle[0] // idle for the longest
@@ -173,18 +199,17 @@ func (c *Client) open(x *Exchange) {
 			}
 		}
 		x.Ended = c.now()
-		x.Done(x)
+		x.Sink.Done(x)
 		return
 	}
 	c.Opened.Add(1)
-	k := &conn{client: c, nc: nc, write: make(chan *Exchange, 1), wrote: make(chan struct{}, 1)}
+	k := &conn{client: c, nc: nc, out: newSender(nc)}
 	k.start(x, false) // before the reader, so that it never sees the connection idle
 	c.mu.Lock()
 	c.conns[k] = true
-	c.live.Add(2)
+	c.live.Add(1)
 	stop := c.stop
 	c.mu.Unlock()
-	go k.writer()
 	go k.reader()
 	if stop != nil {
 		k.cut(stop)
@@ -218,21 +243,25 @@ func (c *Client) Close() {
 	c.live.Wait()
 }
 
-// A conn is one connection: a reader that always reads, so that it sees a close
-// even while idle, and a writer that waits for requests.
+// A conn is one connection: a goroutine that always reads, so that it sees a
+// close even while the connection is idle. Who sends writes.
 type conn struct {
 	client *Client
 	nc     net.Conn
-	write  chan *Exchange
-	wrote  chan struct{} // one for each write that ended
+	out    *sender // nil where writing may wait for more than the kernel
 	parser Parser
 
 	idleSince time.Duration // end of the exchange before; set before the connection is offered again
 	served    bool          // an exchange has ended on it
+	busy      atomic.Bool   // it is offered again, but its reader still closes the account of the exchange before
 
-	mu   sync.Mutex
-	x    *Exchange // in flight
-	dead bool
+	mu      sync.Mutex
+	x       *Exchange // in flight
+	dead    bool
+	writing bool          // a goroutine writes what Send could not
+	wakes   time.Duration // when the read deadline is, if timed
+	timed   bool
+	rest    sync.WaitGroup
 }
 
 // start takes x, unless the connection has closed.
@@ -245,49 +274,85 @@ func (k *conn) start(x *Exchange, reused bool) bool {
 	x.Reused = reused
 	x.Connected, x.HasConnected = k.client.now(), true
 	k.x = x
-	k.write <- x // has room: one exchange at a time
+	if k.out == nil {
+		k.later(x, 0)
+		return true
+	}
+	x.sent.Store(int64(x.Connected) + 1)
+	n, err := k.out.write(x.Request)
+	k.deadline(x)
+	switch {
+	case err != nil:
+		x.BytesOut += int64(n)
+		k.writeFailed(x, err)
+	case n < len(x.Request):
+		x.BytesOut += int64(n)
+		k.later(x, n)
+	default:
+		k.written(x, n)
+	}
 	return true
 }
 
-func (k *conn) writer() {
-	defer k.client.live.Done()
-	for x := range k.write {
+// later writes x from its n-th byte on, in a goroutine of its own. The caller
+// holds mu.
+func (k *conn) later(x *Exchange, n int) {
+	k.writing = true
+	k.rest.Add(1)
+	go k.writeRest(x, n)
+}
+
+func (k *conn) writeRest(x *Exchange, n int) {
+	defer k.rest.Done()
+	if n == 0 && k.out == nil {
 		x.sent.Store(int64(k.client.now()) + 1)
+		k.mu.Lock()
 		k.deadline(x)
-		n, err := k.nc.Write(x.Request)
-		x.BytesOut += int64(n)
-		if err == nil {
-			x.SentEnd, x.HasSentEnd = k.client.now(), true
-		} else {
-			k.writeFailed(x, err)
-		}
-		k.wrote <- struct{}{}
+		k.mu.Unlock()
 	}
+	n, err := k.nc.Write(x.Request[n:])
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.writing = false
+	if err != nil {
+		x.BytesOut += int64(n)
+		k.writeFailed(x, err)
+		return
+	}
+	k.written(x, n)
+}
+
+func (k *conn) written(x *Exchange, n int) {
+	x.BytesOut += int64(n)
+	x.SentEnd, x.HasSentEnd = k.client.now(), true
 }
 
 // writeFailed gives the reader a second to find the reason, such as an early
-// answer.
+// answer. The caller holds mu.
 func (k *conn) writeFailed(x *Exchange, err error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	x.writeErr = err
 	if x.stop == nil {
-		k.nc.SetReadDeadline(time.Now().Add(time.Second))
+		k.wakeIn(time.Second)
 	}
 }
 
-// deadline sets when the limits of x are next to be looked at.
+// deadline sees to it that the reader wakes when a limit of x may have passed.
+// A wake-up that comes early, for an exchange before or for a limit that has
+// moved on, is set anew then: a read costs no timer. The caller holds mu.
 func (k *conn) deadline(x *Exchange) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	if x.stop != nil || x.writeErr != nil {
 		return
 	}
 	at, _, _, limited := x.next()
-	if !limited {
+	if !limited || k.timed && k.wakes <= at {
 		return
 	}
-	k.nc.SetDeadline(time.Now().Add(at - k.client.now()))
+	k.wakeIn(at - k.client.now())
+}
+
+func (k *conn) wakeIn(d time.Duration) {
+	k.wakes, k.timed = k.client.now()+d, true
+	k.nc.SetReadDeadline(time.Now().Add(d))
 }
 
 // next returns the earliest limit, and how and why it ends the exchange.
@@ -316,14 +381,11 @@ func (x *Exchange) next() (at time.Duration, end End, cause string, limited bool
 
 func (k *conn) cut(cause error) {
 	k.mu.Lock()
-	x := k.x
-	k.mu.Unlock()
-	if x == nil {
+	defer k.mu.Unlock()
+	if k.x == nil {
 		return
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.stop = cause
+	k.x.stop = cause
 	k.nc.SetDeadline(time.Unix(1, 0))
 }
 
@@ -340,39 +402,57 @@ func (k *conn) reader() {
 		if stamp != 0 {
 			k.client.Delays.add(time.Now().UnixNano() - stamp)
 		}
-		k.mu.Lock()
-		x := k.x
-		k.mu.Unlock()
-		if x == nil { // closed while idle, or bytes that nobody asked for
+		x := k.current()
+		switch {
+		case x == nil && len(p) == 0 && k.overslept(err):
+			done()
+			continue
+		case x == nil: // closed while idle, or bytes that nobody asked for
 			done()
 			if err != nil && k.served {
 				k.client.closedIdle(k.idleSince)
 			}
 			return
-		}
-		if len(p) > 0 {
+		case len(p) > 0:
 			more := k.take(x, p, at)
 			done()
 			if !more {
 				return
 			}
 		}
-		k.mu.Lock()
-		idle := k.x == nil
-		k.mu.Unlock()
-		switch {
-		case err == nil && idle:
-		case err == nil:
-			k.deadline(x)
-		case idle:
+		if err == nil {
+			continue
+		}
+		switch x = k.current(); {
+		case x == nil:
 			return
 		case errors.Is(err, os.ErrDeadlineExceeded) && k.early(x):
-			k.deadline(x)
 		default:
 			k.broken(x, err, at)
 			return
 		}
 	}
+}
+
+func (k *conn) current() *Exchange {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.x
+}
+
+// overslept tells whether an idle connection was woken by the deadline of an
+// exchange that is over, and sleeps on.
+func (k *conn) overslept(err error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.x == nil {
+		k.timed = false
+		k.nc.SetReadDeadline(time.Time{})
+	}
+	return true
 }
 
 // reads returns how to read from the connection, and how to give back what was
@@ -388,12 +468,20 @@ func (k *conn) reads() (read func() ([]byte, int64, error), done func()) {
 	}, func() {}
 }
 
-// early tells whether a deadline fired before any limit was reached, as when a
-// limit was moved while the read slept.
+// early tells whether a deadline fired before any limit was reached, and sets it
+// anew if so.
 func (k *conn) early(x *Exchange) bool {
-	stop, writeErr := x.stopped()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	at, _, _, limited := x.next()
-	return stop == nil && writeErr == nil && (!limited || k.client.now() < at)
+	if x.stop != nil || x.writeErr != nil || limited && k.client.now() >= at {
+		return false
+	}
+	k.timed = false
+	if k.nc.SetReadDeadline(time.Time{}); limited {
+		k.deadline(x)
+	}
+	return true
 }
 
 // take handles bytes of the response; it returns false when the connection is
@@ -410,7 +498,7 @@ func (k *conn) take(x *Exchange, p []byte, at time.Duration) bool {
 	}
 	used, err := k.parser.Feed(p, func(body []byte) error {
 		k.head(x, at)
-		return x.OnBody(body, at)
+		return x.Sink.OnBody(body, at)
 	})
 	if err != nil {
 		k.finish(x, EndProtocol, err, at, false)
@@ -427,13 +515,15 @@ func (k *conn) take(x *Exchange, p []byte, at time.Duration) bool {
 func (k *conn) head(x *Exchange, at time.Duration) {
 	if head, ok := k.parser.Head(); ok && !x.headSeen {
 		x.headSeen = true
-		x.OnHead(head, at)
+		x.Sink.OnHead(head, at)
 	}
 }
 
 // broken ends x after a failed read.
 func (k *conn) broken(x *Exchange, err error, at time.Duration) {
-	stop, writeErr := x.stopped()
+	k.mu.Lock()
+	stop, writeErr := x.stop, x.writeErr
+	k.mu.Unlock()
 	limit, end, cause, limited := x.next()
 	if x.Reused && !x.HasByte && isClosed(err) && at-x.sentOr(at) < hastyWithin {
 		k.client.closedIdle(k.idleSince)
@@ -456,12 +546,6 @@ func (k *conn) broken(x *Exchange, err error, at time.Duration) {
 	default:
 		k.finish(x, EndReset, plain(err), at, false)
 	}
-}
-
-func (x *Exchange) stopped() (stop, writeErr error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.stop, x.writeErr
 }
 
 func (x *Exchange) sentOr(def time.Duration) time.Duration {
@@ -501,9 +585,7 @@ func (k *conn) resend(x *Exchange) {
 	x.Resent = true
 	x.BytesOut, x.HasSentEnd, x.HasConnected = 0, false, false
 	x.sent.Store(0)
-	x.mu.Lock()
 	x.writeErr = nil
-	x.mu.Unlock()
 	c := k.client
 	c.mu.Lock()
 	c.live.Add(1)
@@ -511,31 +593,33 @@ func (k *conn) resend(x *Exchange) {
 	go c.open(x)
 }
 
-// release waits for the write of x, closing the connection if that still hangs,
-// and returns whether the connection can be used again.
+// release waits for the write of x, ending it if it still hangs, and returns
+// whether the connection can be used again.
 func (k *conn) release(x *Exchange) bool {
-	ok := true
-	select {
-	case <-k.wrote:
-	default:
-		k.nc.Close()
-		<-k.wrote
-		ok = false
-	}
 	k.mu.Lock()
-	k.x = nil
+	hangs := k.writing
+	if hangs {
+		k.nc.SetWriteDeadline(time.Unix(1, 0))
+	}
 	k.mu.Unlock()
-	return ok && x.HasSentEnd
+	k.rest.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.x = nil
+	if hangs {
+		k.nc.SetWriteDeadline(time.Time{})
+	}
+	return x.HasSentEnd
 }
 
 // finish ends x and, if the connection can be used again, puts it back.
 func (k *conn) finish(x *Exchange, end End, err error, at time.Duration, reusable bool) bool {
 	x.End, x.Err, x.Ended = end, err, at
-	again := k.release(x) && reusable
+	again := k.release(x) && reusable && x.stop == nil
 	if again {
 		k.parser.Reset()
 		k.idleSince, k.served = at, true
-		k.nc.SetDeadline(time.Time{})
+		k.busy.Store(true)
 		c := k.client
 		c.mu.Lock()
 		if again = c.stop == nil; again {
@@ -543,7 +627,8 @@ func (k *conn) finish(x *Exchange, end End, err error, at time.Duration, reusabl
 		}
 		c.mu.Unlock()
 	}
-	x.Done(x)
+	x.Sink.Done(x)
+	k.busy.Store(false)
 	return again
 }
 
@@ -553,7 +638,6 @@ func (k *conn) closed() {
 	k.mu.Lock()
 	k.dead = true
 	k.mu.Unlock()
-	close(k.write) // start holds mu and looks at dead first
 	c := k.client
 	c.mu.Lock()
 	delete(c.conns, k)

@@ -46,19 +46,42 @@ func readRequest(c net.Conn) string {
 	return string(buf[:n])
 }
 
+// A listener is a sink of functions; those that are nil are not called.
+type listener struct {
+	head func(h Head)
+	body func(p []byte)
+	text strings.Builder
+	done chan bool
+}
+
+func (l *listener) OnHead(h Head, _ time.Duration) {
+	if l.head != nil {
+		l.head(h)
+	}
+}
+
+func (l *listener) OnBody(p []byte, _ time.Duration) error {
+	if l.text.Write(p); l.body != nil {
+		l.body(p)
+	}
+	return nil
+}
+
+func (l *listener) Done(*Exchange) { close(l.done) }
+
 // do sends one exchange and waits for its end.
 func do(c *Client, x *Exchange) (*Exchange, string) {
-	var body strings.Builder
-	done := make(chan bool)
-	x.Request = []byte("POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
-	x.OnHead = func(Head, time.Duration) {}
-	if x.OnBody == nil {
-		x.OnBody = func(p []byte, at time.Duration) error { body.Write(p); return nil }
+	return send(c, x, &listener{})
+}
+
+func send(c *Client, x *Exchange, l *listener) (*Exchange, string) {
+	if l.done = make(chan bool); x.Request == nil {
+		x.Request = []byte("POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
 	}
-	x.Done = func(*Exchange) { close(done) }
+	x.Sink = l
 	c.Send(x)
-	<-done
-	return x, body.String()
+	<-l.done
+	return x, l.text.String()
 }
 
 func reply(body string) string {
@@ -195,16 +218,12 @@ func TestAnswerBeforeTheRequestIsWritten(t *testing.T) {
 			time.Sleep(time.Second)
 			s.Close()
 		})
-		x := &Exchange{OnBody: func([]byte, time.Duration) error { return nil }, OnHead: func(h Head, _ time.Duration) {
+		x := &Exchange{Request: []byte(strings.Repeat("x", 8<<20))} // more than the pipe holds
+		send(c, x, &listener{head: func(h Head) {
 			if h.Status != 413 {
 				t.Errorf("status %d", h.Status)
 			}
-		}}
-		done := make(chan bool)
-		x.Request = []byte(strings.Repeat("x", 8<<20)) // more than the pipe holds
-		x.Done = func(*Exchange) { close(done) }
-		c.Send(x)
-		<-done
+		}})
 		if x.End != EndClean || x.HasSentEnd {
 			t.Errorf("end %d, error %v, write complete %v", x.End, x.Err, x.HasSentEnd)
 		}
@@ -288,15 +307,16 @@ func TestReceiveDelay(t *testing.T) {
 		io.WriteString(s, "def") // while the client is stalled
 	})
 	start := time.Now()
-	c := NewClient(func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String()) }, func() time.Duration { return time.Since(start) })
+	c := NewClient(func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+	}, func() time.Duration { return time.Since(start) })
 	defer c.Close()
 	const stall = 20 * time.Millisecond
 	var got []byte
-	x, _ := do(c, &Exchange{OnBody: func(p []byte, _ time.Duration) error {
+	x, _ := send(c, &Exchange{}, &listener{body: func(p []byte) {
 		if got = append(got, p...); string(got) == "abc" {
 			time.Sleep(stall)
 		}
-		return nil
 	}})
 	if x.End != EndClean || string(got) != "abcdef" {
 		t.Fatalf("end %d (%v), body %q", x.End, x.Err, got)

@@ -1,0 +1,62 @@
+//go:build linux && (amd64 || arm64)
+
+package transport
+
+import (
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A sender writes to a plain TCP connection what its socket takes at once.
+type sender struct {
+	raw   syscall.RawConn
+	ready func(fd uintptr) bool // bound once
+	p     []byte
+	n     int
+	errno syscall.Errno
+}
+
+// newSender returns nil where the connection is none of the kernel's TCP.
+func newSender(nc net.Conn) *sender {
+	tcp, ok := nc.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	s := &sender{raw: raw}
+	s.ready = s.send
+	return s
+}
+
+func (s *sender) send(fd uintptr) bool {
+	for s.n < len(s.p) {
+		n, err := unix.SendmsgN(int(fd), s.p[s.n:], nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+		switch err {
+		case nil:
+			s.n += n
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return true
+		default:
+			s.errno = err.(syscall.Errno)
+			return true
+		}
+	}
+	return true
+}
+
+// write returns how many bytes the socket took without waiting.
+func (s *sender) write(p []byte) (int, error) {
+	s.p, s.n, s.errno = p, 0, 0
+	err := s.raw.Write(s.ready)
+	s.p = nil
+	if err == nil && s.errno != 0 {
+		err = &net.OpError{Op: "write", Err: s.errno}
+	}
+	return s.n, err
+}
