@@ -2,9 +2,11 @@ package formats
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"reprise/formats/source"
 	"reprise/trace"
@@ -39,11 +41,49 @@ type SessionClock interface{ SessionClock() bool }
 // be; its Inputs are filled in here. Rejected and merged rows go to reject,
 // which may stop the import with an error. memory bounds what sorting holds, in
 // bytes (0 = trace.DefaultMemory).
+//
+// Rows that are nearly in order are written as they come, if w is a *trace.File and
+// the sources can be read again: should a row come later than memory reaches back,
+// the import begins anew and sorts by way of the disk.
 func Import(ctx context.Context, imp Importer, src []*source.Source, w io.Writer, memory int64, step trace.Step, reject func(*trace.RowError) error) (trace.Meta, error) {
-	p := &pipeline{imp: imp, sorter: &trace.Sorter{Memory: memory}, sessions: map[string]*sessionKey{}}
+	r := &run{imp: imp, src: src, memory: memory, step: step, reject: reject}
+	file, _ := w.(*trace.File)
+	again := !slices.ContainsFunc(src, func(s *source.Source) bool { return !s.Again() })
+	if file == nil || !again {
+		return r.once(ctx, w, false)
+	}
+	meta, err := r.once(ctx, w, true)
+	if !errors.Is(err, trace.ErrLate) {
+		return meta, err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return meta, err
+	}
+	if err := file.Truncate(0); err != nil {
+		return meta, err
+	}
+	return r.once(ctx, w, false)
+}
+
+// A run is an import that may begin anew.
+type run struct {
+	imp    Importer
+	src    []*source.Source
+	memory int64
+	step   trace.Step
+	reject func(*trace.RowError) error
+
+	told int64 // rows that reject has got
+}
+
+func (r *run) once(ctx context.Context, w io.Writer, stream bool) (trace.Meta, error) {
+	p := &pipeline{imp: r.imp, sorter: &trace.Sorter{Memory: r.memory}, sessions: map[string]*sessionKey{}, out: trace.NewWriter(w)}
+	if stream {
+		p.sorter.Stream = p.stream
+	}
 	defer p.sorter.Close()
-	rejected, merged := map[string]int64{}, map[string]int64{}
-	meta, err := imp.Import(ctx, src, p.add, func(e *trace.RowError) error {
+	rejected, merged, seen := map[string]int64{}, map[string]int64{}, int64(0)
+	meta, err := r.imp.Import(ctx, r.src, p.add, func(e *trace.RowError) error {
 		reason := e.Reason
 		if reason == "" {
 			reason = e.Field
@@ -53,7 +93,11 @@ func Import(ctx context.Context, imp Importer, src []*source.Source, w io.Writer
 		} else {
 			rejected[reason]++
 		}
-		return reject(e)
+		if seen++; seen <= r.told {
+			return nil
+		}
+		r.told = seen
+		return r.reject(e)
 	})
 	if err != nil {
 		return meta, err
@@ -67,7 +111,8 @@ func Import(ctx context.Context, imp Importer, src []*source.Source, w io.Writer
 		note(&meta, "rows moved into order of arrival", moved)
 	}
 	p.origin(&meta)
-	for _, s := range src {
+	step := r.step
+	for _, s := range r.src {
 		in, err := s.Input()
 		if err != nil {
 			return meta, err
@@ -75,11 +120,10 @@ func Import(ctx context.Context, imp Importer, src []*source.Source, w io.Writer
 		step.Inputs = append(step.Inputs, in)
 	}
 	meta.History = append(meta.History, step)
-	out := trace.NewWriter(w)
-	if err := p.write(meta, out); err != nil {
+	if err := p.write(meta); err != nil {
 		return meta, err
 	}
-	return meta, out.Close(meta)
+	return meta, p.out.Close(meta)
 }
 
 func note(meta *trace.Meta, what string, n int64) {
@@ -100,6 +144,38 @@ type pipeline struct {
 	min          int64 // earliest arrival seen
 	anyArrival   bool
 	lastArrival  int64
+
+	out     *trace.Writer
+	streams bool
+	base    int64 // arrival that became 0 in what was streamed
+}
+
+// stream lets the sorter hand rows on before all have come. Without any time so far
+// their order is that of sessions, which only the end shows.
+func (p *pipeline) stream() (emit func(*trace.Batch) error) {
+	if !p.sessionClock && !p.anyArrival {
+		return nil
+	}
+	p.streams = true
+	if !p.sessionClock {
+		p.base = p.min
+	}
+	return func(b *trace.Batch) error { return p.emit(b, p.base) }
+}
+
+// emit writes rows in their final order.
+func (p *pipeline) emit(b *trace.Batch, base int64) error {
+	if base != 0 {
+		for i, null := range b.ArrivalNS.Null {
+			if !null {
+				b.ArrivalNS.Values[i] -= base
+			}
+		}
+	}
+	if seq, ok := p.imp.(Sequencer); ok {
+		seq.Sequence(b)
+	}
+	return p.out.Write(b)
 }
 
 type sessionKey struct {
@@ -176,7 +252,10 @@ func (p *pipeline) origin(meta *trace.Meta) {
 	}
 }
 
-func (p *pipeline) write(meta trace.Meta, out *trace.Writer) error {
+func (p *pipeline) write(meta trace.Meta) error {
+	if p.streams && (p.base != p.min || meta.Clock == trace.ClockNone && !p.sessionClock) {
+		return trace.ErrLate // the end shows that they were no times of one clock
+	}
 	sorter := p.sorter
 	if meta.Clock == trace.ClockNone && !p.sessionClock {
 		bySession := &trace.Sorter{Memory: sorter.Memory}
@@ -196,20 +275,7 @@ func (p *pipeline) write(meta trace.Meta, out *trace.Writer) error {
 		}
 		sorter = bySession
 	}
-	seq, _ := p.imp.(Sequencer)
-	return sorter.Sorted(func(b *trace.Batch) error {
-		if p.min != 0 {
-			for i, null := range b.ArrivalNS.Null {
-				if !null {
-					b.ArrivalNS.Values[i] -= p.min
-				}
-			}
-		}
-		if seq != nil {
-			seq.Sequence(b)
-		}
-		return out.Write(b)
-	})
+	return sorter.Sorted(func(b *trace.Batch) error { return p.emit(b, p.min) })
 }
 
 // clocklessKey keeps sessions in the order of their first row; row counts rows in

@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"container/heap"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -32,6 +33,13 @@ type Sorter struct {
 	Memory int64  // bytes; 0 = DefaultMemory
 	Dir    string // for temporary files; "" = the system's
 
+	// Stream, if set, is asked instead of writing the first run: given a function,
+	// the first of the rows in memory go there, in batches as Sorted makes them, and
+	// so on, so that rows which are nearly in order reach no temporary file: all but
+	// some thousand if they were in order so far, else half of them. A row that comes
+	// too late for that is ErrLate.
+	Stream func() (emit func(*Batch) error)
+
 	batch *Batch
 	keys  []Key
 	bytes int64
@@ -39,7 +47,15 @@ type Sorter struct {
 	moved int64
 	last  Key
 	any   bool
+
+	emit  func(*Batch) error // what Stream gave
+	out   *Batch             // rows on their way there
+	sent  Key                // of the last of them
+	spare *Batch
 }
+
+// ErrLate is the error of a row whose place in the order has been streamed already.
+var ErrLate = errors.New("sort: a row comes later than memory reaches back")
 
 // minMemory is the least that sorting holds, so that runs do not get so many that
 // merging them takes more.
@@ -53,6 +69,9 @@ func (s *Sorter) Add(b *Batch, row int, key Key) error {
 	if s.batch == nil {
 		s.batch = NewBatch()
 	}
+	if s.emit != nil && key.Compare(s.sent) < 0 {
+		return ErrLate
+	}
 	if s.any && key.Compare(s.last) < 0 {
 		s.moved++
 	} else {
@@ -61,12 +80,69 @@ func (s *Sorter) Add(b *Batch, row int, key Key) error {
 	s.any = true
 	s.batch.AppendRow(b, row)
 	s.keys = append(s.keys, key)
-	s.bytes += rowOverhead
-	for _, c := range b.cols {
-		s.bytes += int64(c.RowBytes(row))
+	s.bytes += rowSize(b, row)
+	limit := max(minMemory, cmp.Or(s.Memory, DefaultMemory)) / 2 // half: what the collector has not taken back yet
+	if s.emit != nil || s.Stream != nil {
+		limit /= 2 // rows that are kept are held twice for a moment
 	}
-	if 2*s.bytes >= max(minMemory, cmp.Or(s.Memory, DefaultMemory)) { // twice: what the collector has not taken back yet
+	if s.bytes >= limit {
+		return s.full()
+	}
+	return nil
+}
+
+func rowSize(b *Batch, row int) int64 {
+	n := int64(rowOverhead)
+	for _, c := range b.cols {
+		n += int64(c.RowBytes(row))
+	}
+	return n
+}
+
+// full makes room in memory.
+func (s *Sorter) full() error {
+	if s.emit == nil && s.Stream != nil && len(s.runs) == 0 {
+		s.emit, s.Stream = s.Stream(), nil
+		s.out = NewBatch()
+	}
+	if s.emit == nil {
 		return s.spill()
+	}
+	index := s.order()
+	keep := len(index) / 2
+	if s.moved == 0 {
+		keep = min(keep, 4*BatchRows) // in order so far
+	}
+	sent := len(index) - keep
+	if err := s.send(index[:sent]); err != nil {
+		return err
+	}
+	rest, keys := s.spare, make([]Key, 0, cap(s.keys))
+	if rest == nil {
+		rest = NewBatch()
+	}
+	s.bytes = 0
+	for _, i := range index[sent:] {
+		rest.AppendRow(s.batch, i)
+		keys = append(keys, s.keys[i])
+		s.bytes += rowSize(s.batch, i)
+	}
+	s.batch.Reset()
+	s.batch, s.spare, s.keys = rest, s.batch, keys
+	return nil
+}
+
+// send streams rows of memory.
+func (s *Sorter) send(index []int) error {
+	for _, i := range index {
+		s.out.AppendRow(s.batch, i)
+		s.sent = s.keys[i]
+		if s.out.Len() == BatchRows {
+			if err := s.emit(s.out); err != nil {
+				return err
+			}
+			s.out.Reset()
+		}
 	}
 	return nil
 }
@@ -155,10 +231,17 @@ func (s *Sorter) spill() error {
 	return nil
 }
 
-// Sorted hands all rows to emit, in order, in batches that are reused.
+// Sorted hands all rows to emit, in order, in batches that are reused; those that
+// were streamed already do not come again.
 func (s *Sorter) Sorted(emit func(*Batch) error) error {
 	if s.batch == nil {
 		return nil
+	}
+	if s.emit != nil {
+		if err := s.send(s.order()); err != nil || s.out.Len() == 0 {
+			return err
+		}
+		return s.emit(s.out)
 	}
 	if len(s.runs) == 0 {
 		return s.emitMemory(emit)

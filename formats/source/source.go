@@ -73,6 +73,9 @@ func (p *pipe) Read(b []byte) (n int, err error) {
 // once tells whether the source can be read only once.
 func (s *Source) once() bool { return s.digest != nil }
 
+// Again tells whether the content can be read once more.
+func (s *Source) Again() bool { return !s.once() || s.temp != nil }
+
 // Base returns the name without its directories; "stdin" for standard input.
 func (s *Source) Base() string {
 	if s.Name == Stdin {
