@@ -138,8 +138,9 @@ func (c *fidelity) volume() {
 		c.missing("mean rate", "no clock over all requests, or one instant")
 		return
 	}
-	span := max(0.02, 2*sd/max(1, target)) // first and last arrival move
-	scaled := func(name, unit string, source, achieved *float64, by float64) {
+	// widen is how much more a sum over the rows that are drawn varies than their number.
+	scaled := func(name, unit string, source, achieved *float64, by, widen float64) {
+		span := max(0.02, 2*widen*sd/max(1, target)) // first and last arrival move
 		if source == nil || achieved == nil {
 			return
 		}
@@ -147,10 +148,19 @@ func (c *fidelity) volume() {
 		c.add(Property{Name: name, Unit: unit, Source: source, Target: &t, Achieved: achieved, Band: &[2]float64{t * (1 - span), t * (1 + span)},
 			Verdict: c.chosen(judge(*achieved, t, t*(1-span), t*(1+span))), Method: "the ends of the trace move the span: band of 2 %, or of the sampling of sessions"})
 	}
-	scaled("mean rate", "requests/s", c.source.Arrivals.RateHz, c.made.Arrivals.RateHz, d.Factor)
+	scaled("mean rate", "requests/s", c.source.Arrivals.RateHz, c.made.Arrivals.RateHz, d.Factor, 1)
 	for k, name := range []string{"input tokens/s", "output tokens/s"} {
-		scaled(name, "tokens/s", tokenRate(c.source, k), tokenRate(c.made, k), d.Factor)
+		scaled(name, "tokens/s", tokenRate(c.source, k), tokenRate(c.made, k), d.Factor, sumVariation(c.source, k))
 	}
+}
+
+// sumVariation is the relative deviation of a sum of lengths over that of their
+// number, for rows drawn by chance: sqrt(1 + CV^2).
+func sumVariation(t *Traffic, k int) float64 {
+	if k >= len(t.Lengths) || t.Lengths[k].Dist == nil || t.Lengths[k].CV == nil {
+		return 1
+	}
+	return math.Hypot(1, *t.Lengths[k].CV)
 }
 
 func tokenRate(t *Traffic, k int) *float64 {

@@ -173,3 +173,31 @@ func TestFidelityOfDegenerateTraces(t *testing.T) {
 		}
 	}
 }
+
+// TestThinnedTokenRates are not lost by the chance of which rows were drawn, whose
+// lengths differ much: bands of two deviations are left by one in twenty.
+func TestThinnedTokenRates(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 4))
+	rows := bursty(4000, 1)
+	for i := range rows {
+		rows[i].OutputTokens = trace.Some(1 + int64(30*math.Exp(1.3*random.NormFloat64())))
+	}
+	source := trafficOf(t, rows)
+	const draws = 40
+	lost := 0
+	for range draws {
+		var made []trace.Request
+		for _, r := range rows {
+			if random.Float64() < 0.5 {
+				made = append(made, r)
+			}
+		}
+		f := CompareFidelity(source, trafficOf(t, made), &model.Design{Factor: 0.5, Fraction: 0.5, Speed: 1, Unit: "request"})
+		if verdicts(f)["output tokens/s"] == Lost {
+			lost++
+		}
+	}
+	if lost > 6 {
+		t.Errorf("output tokens/s is lost in %d of %d draws", lost, draws)
+	}
+}
