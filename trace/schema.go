@@ -171,6 +171,16 @@ func (b *Batch) AppendRow(src *Batch, row int) {
 	}
 }
 
+// Pad makes all columns as long as ID, with unknown values, for who appends to a
+// few columns only.
+func (b *Batch) Pad() {
+	for _, c := range b.cols {
+		if n := b.Len() - c.Len(); n > 0 {
+			c.AppendNulls(n)
+		}
+	}
+}
+
 // HeapBytes returns about how many bytes the blocks and the text of a row take.
 func (b *Batch) HeapBytes(i int) int64 {
 	n := int64(b.BlockIDs.RowBytes(i))

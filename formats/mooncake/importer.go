@@ -9,12 +9,12 @@
 package mooncake
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"reprise/formats/jsonx"
@@ -37,9 +37,6 @@ const (
 // sampleRows is how many rows are held back until the block size is known.
 const sampleRows = 4096
 
-// checkedIDs bounds the memory of the search for ids of two lengths.
-const checkedIDs = 4 << 20
-
 // An Importer reads Mooncake traces. The zero value reads the published ones.
 type Importer struct {
 	BlockTokens  int           // tokens per block; 0 = found from the file
@@ -55,7 +52,7 @@ func (im *Importer) Import(ctx context.Context, src []*source.Source, emit func(
 	}
 	s := &state{im: im, emit: emit, reject: reject, batch: trace.NewBatch(), block: im.BlockTokens,
 		unit: im.TimeUnit, sessions: map[string]*session{}, requests: map[string]int64{}, spawned: map[string][]int64{},
-		ids: map[uint64]idUse{}, unknown: map[string]int64{}}
+		unknown: map[string]int64{}}
 	if s.unit == 0 {
 		s.unit = time.Millisecond
 	}
@@ -79,6 +76,8 @@ type state struct {
 	emit   func(*trace.Batch) error
 	reject func(*trace.RowError) error
 
+	plain   plain
+	base    string // of the file that is being read, without its directory
 	batch   *trace.Batch
 	held    []*row // until the block size is settled
 	settled bool
@@ -91,7 +90,7 @@ type state struct {
 	sessions map[string]*session
 	requests map[string]int64   // request_id to row id
 	spawned  map[string][]int64 // request_id to the rows whose branches name it
-	ids      map[uint64]idUse
+	uses     idUses
 	unknown  map[string]int64
 
 	counts      trace.Counts
@@ -111,12 +110,6 @@ type session struct {
 	turns int32
 	last  int64
 	mode  string
-}
-
-type idUse struct {
-	line int64
-	full bool
-	n    int32
 }
 
 // dialect notes what was seen.
@@ -142,6 +135,7 @@ func (s *state) file(ctx context.Context, f *source.Source) error {
 		return err
 	}
 	defer r.Close()
+	s.base = f.Base()
 	lines := source.NewLines(r)
 	for {
 		line, n, err := lines.Next()
@@ -154,7 +148,7 @@ func (s *state) file(ctx context.Context, f *source.Source) error {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if len(strings.TrimSpace(string(line))) == 0 {
+		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
 		if err := s.line(f, line, n); err != nil {
@@ -164,6 +158,13 @@ func (s *state) file(ctx context.Context, f *source.Source) error {
 }
 
 func (s *state) line(f *source.Source, line []byte, n int64) error {
+	if s.plain.scan(line, s.unit) {
+		s.counts.Read++
+		if s.settled {
+			return s.addPlain(f, line, n)
+		}
+		return s.hold(f, line, n, s.plain.row())
+	}
 	fields, err := jsonx.Parse(line)
 	if err == nil && isHeader(fields) {
 		s.note("header lines", 1)
@@ -177,8 +178,13 @@ func (s *state) line(f *source.Source, line []byte, n int64) error {
 	if err != nil {
 		return s.bad(f.Name, n, string(line), err)
 	}
+	return s.hold(f, line, n, r)
+}
+
+// hold adds a row, once the block size is known.
+func (s *state) hold(f *source.Source, line []byte, n int64, r *row) error {
 	r.file, r.line, r.raw = f.Name, n, string(line)
-	r.req.SourceFile, r.req.SourceRow = trace.Some(f.Base()), trace.Some(n)
+	r.req.SourceFile, r.req.SourceRow = trace.Some(s.base), trace.Some(n)
 	if s.settled {
 		return s.add(r)
 	}
@@ -273,13 +279,10 @@ func (s *state) add(r *row) error {
 	s.next++
 	s.edges(r)
 	if at, ok := r.req.Arrival.Get(); ok {
-		if s.times == 0 {
-			s.first = at
-		}
-		s.times++
-		s.tick.Add(at)
+		s.clock(at)
 	}
 	s.seen(r)
+	s.batch.Pad()
 	s.batch.Append(&r.req)
 	if s.batch.Len() >= trace.BatchRows {
 		return s.flush()
@@ -287,10 +290,20 @@ func (s *state) add(r *row) error {
 	return nil
 }
 
+// clock notes an arrival.
+func (s *state) clock(at time.Duration) {
+	if s.times == 0 {
+		s.first = at
+	}
+	s.times++
+	s.tick.Add(at)
+}
+
 func (s *state) flush() error {
 	if s.batch.Len() == 0 {
 		return nil
 	}
+	s.batch.Pad()
 	err := s.emit(s.batch)
 	s.batch.Reset()
 	return err
@@ -301,53 +314,36 @@ func (s *state) blocks(r *row) error {
 	if r.req.Blocks == nil {
 		return nil
 	}
-	size := s.block
-	if r.ownBlock > 0 {
-		size = r.ownBlock
+	size, tail, err := s.fit(r.req.InputTokens.Value, int64(len(r.req.Blocks)), r.ownBlock)
+	if err != nil {
+		return err
 	}
-	in, ids := r.req.InputTokens.Value, int64(len(r.req.Blocks))
-	whole := in / int64(size)
-	switch need := ceil(in, size); {
-	case ids > need:
-		return &jsonx.FieldError{Field: "hash_ids", Err: fmt.Errorf("%d ids of %d tokens, but input_length is %d, which has room for %d", ids, size, in, need), Fix: blockFix}
-	case ids == need:
-		r.req.BlockTail = trace.Some(trace.TailPartial)
-	case ids == whole:
-		r.req.BlockTail = trace.Some(trace.TailDropped)
-	case s.forced || r.ownBlock > 0 || ids == 0:
-		r.req.BlockTail = trace.Some(trace.TailOther)
-	default:
-		return &jsonx.FieldError{Field: "hash_ids", Err: fmt.Errorf("room for %d tokens, but input_length is %d", ids*int64(size), in), Fix: blockFix}
-	}
-	r.req.BlockTokens = trace.Some(int32(size))
-	s.lengths(r, size)
+	r.req.BlockTail, r.req.BlockTokens = trace.Some(tail), trace.Some(int32(size))
+	s.lengths(r.line, r.req.InputTokens.Value, r.req.Blocks, size)
 	return nil
 }
 
-const blockFix = "pass --block-tokens if the trace was made with another block size"
-
-// lengths looks for ids that are a full block in one row and a shorter tail in
-// another; the prompts of both then share the shorter text.
-func (s *state) lengths(r *row, size int) {
-	left := r.req.InputTokens.Value
-	for _, id := range r.req.Blocks {
-		n := int32(min(int64(size), left))
-		left -= int64(n)
-		was, ok := s.ids[id]
-		if !ok {
-			if len(s.ids) < checkedIDs {
-				s.ids[id] = idUse{line: r.line, full: n == int32(size), n: n}
-			}
-			continue
-		}
-		if full := n == int32(size); full != was.full {
-			s.twoSizes++
-			if s.twoExample == "" {
-				s.twoExample = fmt.Sprintf("id %d holds %d tokens in line %d and %d in line %d", id, was.n, was.line, n, r.line)
-			}
-		}
+// fit returns the block size of a row with so many ids and how they end; own is
+// the size that the row itself names, or 0.
+func (s *state) fit(in, ids int64, own int) (size int, tail string, err error) {
+	size = s.block
+	if own > 0 {
+		size = own
 	}
+	switch need := ceil(in, size); {
+	case ids > need:
+		return 0, "", &jsonx.FieldError{Field: "hash_ids", Err: fmt.Errorf("%d ids of %d tokens, but input_length is %d, which has room for %d", ids, size, in, need), Fix: blockFix}
+	case ids == need:
+		return size, trace.TailPartial, nil
+	case ids == in/int64(size):
+		return size, trace.TailDropped, nil
+	case s.forced || own > 0 || ids == 0:
+		return size, trace.TailOther, nil
+	}
+	return 0, "", &jsonx.FieldError{Field: "hash_ids", Err: fmt.Errorf("room for %d tokens, but input_length is %d", ids*int64(size), in), Fix: blockFix}
 }
+
+const blockFix = "pass --block-tokens if the trace was made with another block size"
 
 // session sets turn, dependency and context of a row of a session.
 func (s *state) session(r *row) error {

@@ -124,7 +124,7 @@ func TestRows(t *testing.T) {
 		}},
 		{"one id, two lengths", "{\"timestamp\":0,\"input_length\":1024,\"hash_ids\":[1,702]}\n{\"timestamp\":1,\"input_length\":694,\"hash_ids\":[1,702]}", func(t *testing.T, rows []trace.Request, meta trace.Meta) {
 			g := meta.Guesses[len(meta.Guesses)-1]
-			if g.What != "ids of two lengths" || !strings.Contains(g.Evidence, "512 tokens in line 1 and 182 in line 2") {
+			if g.What != "ids of two lengths" || !strings.Contains(g.Evidence, "id 702 is a full block at first and holds 182 tokens in line 2") {
 				t.Errorf("guesses %+v", meta.Guesses)
 			}
 		}},

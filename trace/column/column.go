@@ -15,6 +15,7 @@ import (
 // A Column is one column of a batch.
 type Column interface {
 	Len() int                           // rows
+	AppendNulls(n int)                  // appends unknown rows
 	Reset()                             // forgets the rows, keeps the memory
 	AppendRow(src Column, row int)      // appends one row of a column of the same type
 	Leaves() int                        // Parquet leaf columns it is stored in
@@ -165,7 +166,7 @@ func (l *page) addNulls(level uint32, n int) {
 // read appends n rows from a leaf that is not repeated.
 func (c *Flat[T]) read(r []*leafReader, n int) error {
 	if r[0] == nil { // the file has no such column, or nobody asked for it
-		c.appendNulls(n)
+		c.AppendNulls(n)
 		return nil
 	}
 	for n > 0 {
@@ -198,9 +199,9 @@ func (c *Flat[T]) readLevels(r *leafReader, m int) {
 		case d == r.maxDef:
 			c.appendPage(r, n)
 		case d >= least:
-			c.appendNulls(n)
+			c.AppendNulls(n)
 		case len(r.rep) == 0:
-			c.appendNulls(n)
+			c.AppendNulls(n)
 		}
 		r.pos += n
 		m -= n
@@ -227,8 +228,8 @@ func (c *Flat[T]) appendPage(r *leafReader, n int) {
 	c.Null = appendKnown(c.Null, n)
 }
 
-// appendNulls adds n unknown values.
-func (c *Flat[T]) appendNulls(n int) {
+// AppendNulls adds n unknown values.
+func (c *Flat[T]) AppendNulls(n int) {
 	at := len(c.Values)
 	c.Values = room(c.Values, n)[:at+n]
 	clear(c.Values[at:])
@@ -295,6 +296,18 @@ func (c *List) EndRow(known bool) {
 	}
 	c.Offsets = append(c.Offsets, int32(n))
 	c.Null = append(c.Null, !known)
+}
+
+// AppendNulls adds n unknown lists.
+func (c *List) AppendNulls(n int) {
+	if len(c.Offsets) == 0 {
+		c.Offsets = append(c.Offsets, 0)
+	}
+	last := c.Offsets[len(c.Offsets)-1]
+	for range n {
+		c.Offsets = append(c.Offsets, last)
+	}
+	c.Null = appendUnknown(c.Null, n)
 }
 
 // Len returns the number of rows.
@@ -371,7 +384,6 @@ func (c *List) hidden(from, to int) bool {
 type element interface {
 	writeElements(w leafWriter, list *List, from, to int)
 	readLevels(r *leafReader, m int)
-	appendNulls(n int)
 }
 
 // writeLevels adds the levels of lists whose elements are all known, and says
@@ -436,11 +448,7 @@ func (c *List) read(r []*leafReader, n int) error {
 		c.Offsets = append(c.Offsets, 0)
 	}
 	if r[0] == nil {
-		last := c.Offsets[len(c.Offsets)-1]
-		for range n {
-			c.Offsets = append(c.Offsets, last)
-		}
-		c.Null = appendUnknown(c.Null, n)
+		c.AppendNulls(n)
 		return nil
 	}
 	levels, err := c.readShape(r[0], n)
@@ -449,7 +457,7 @@ func (c *List) read(r []*leafReader, n int) error {
 	}
 	for i, f := range c.Fields {
 		if r[i] == nil { // the file has no such field
-			f.(element).appendNulls(int(c.Offsets[len(c.Offsets)-1]) - f.Len())
+			f.AppendNulls(int(c.Offsets[len(c.Offsets)-1]) - f.Len())
 		} else if i > 0 {
 			if err := readLevels(f.(element), r[i], levels); err != nil {
 				return err

@@ -108,7 +108,7 @@ func (c *Words) writeElements(w leafWriter, list *List, from, to int) {
 
 func (c *Words) read(r []*leafReader, n int) error {
 	if r[0] == nil {
-		c.appendNulls(n)
+		c.AppendNulls(n)
 		return nil
 	}
 	return readLevels(c, r[0], n)
@@ -147,7 +147,8 @@ func (c *Words) places(to []uint32, dict []string, positions []int32) {
 	}
 }
 
-func (c *Words) appendNulls(n int) {
+// AppendNulls adds n empty texts: the column has no unknown ones.
+func (c *Words) AppendNulls(n int) {
 	to := c.Extend(n)
 	none := c.Place("")
 	for i := range to {
