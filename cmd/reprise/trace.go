@@ -23,7 +23,7 @@ func traceCommand() *cli.Command {
 	return &cli.Command{
 		Name:     "trace",
 		Usage:    "import, look at, check and export traces",
-		Commands: []*cli.Command{importCommand(), infoCommand(), checkCommand(), headCommand(), exportCommand(), dequantizeCommand(), cutCommand(), mergeCommand(), anonymizeCommand(), mapInitCommand()},
+		Commands: []*cli.Command{importCommand(), infoCommand(), checkCommand(), headCommand(), exportCommand(), dequantizeCommand(), cutCommand(), mergeCommand(), anonymizeCommand(), mapInitCommand(), fetchCommand()},
 	}
 }
 
