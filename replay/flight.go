@@ -22,7 +22,7 @@ type flight struct {
 	stream  bool
 	cancel  trace.Optional[time.Duration] // recorded: when the client gave up
 	choices int32
-	body    []byte // of the request
+	buf     *[]byte // room for the head of the request, and its body; until it is sent
 
 	row       trace.Request // until it is rendered
 	rendered  bool
@@ -44,6 +44,13 @@ type flight struct {
 	parts    int // ledger entries seen
 }
 
+// reset readies f for another request. What it points to, others may still
+// have, but for the ledger, which is copied into it.
+func (f *flight) reset(r *run) {
+	entries := f.res.Ledger[:0]
+	*f = flight{run: r, res: results.Result{Ledger: entries}}
+}
+
 // maxResponse bounds what one response may hold, in bytes: some ten times what
 // 100,000 tokens take.
 const maxResponse = 256 << 20
@@ -51,8 +58,8 @@ const maxResponse = 256 << 20
 // send starts the exchange; it returns at once.
 func (f *flight) send(t *target) {
 	f.res.URL = t.name
-	f.x.Request = t.request(make([]byte, 0, len(t.head)+len(f.body)+128), f.run.requestID(f.res.ID), f.body)
-	f.body = nil
+	var id [requestIDLen]byte
+	f.x.Request = t.request(*f.buf, f.run.room, f.run.requestID(id[:0], f.res.ID))
 	f.x.Limits = transport.Limits{Total: f.run.c.timeout(), Bytes: f.run.c.BytesTimeout, Token: f.run.c.TokenTimeout, MaxBytes: maxResponse}
 	f.x.Limits.Cancel, f.x.Limits.HasCancel = f.run.c.Cancel.after(f.run.c.Selection.Seed, f.res.ID, f.cancel)
 	f.x.Sink = f
@@ -69,6 +76,9 @@ func (f *flight) send(t *target) {
 
 // OnHead implements transport.Sink.
 func (f *flight) OnHead(h transport.Head, _ time.Duration) {
+	if f.x.Written() {
+		f.sentAll() // an answer may last
+	}
 	f.response.Head(h.Status, h.Type)
 	if h.Encoding != "identity" {
 		f.encoding = h.Encoding
@@ -76,6 +86,14 @@ func (f *flight) OnHead(h transport.Head, _ time.Duration) {
 	f.retry = h.RetryAfter
 	if h.Status/100 == 3 && h.Location != "" {
 		f.response.Account.Note("redirected to " + h.Location)
+	}
+}
+
+// sentAll gives the memory of the request back.
+func (f *flight) sentAll() {
+	if f.buf != nil {
+		f.run.buffers.Put(f.buf)
+		f.buf, f.x.Request = nil, nil
 	}
 }
 
@@ -118,7 +136,8 @@ func (f *flight) Done(x *transport.Exchange) {
 		f.run.renderer.answered(f.res.Session.Value, &f.said)
 	}
 	f.run.responses.Put(f.stream, f.response)
-	f.response, f.x.Request = nil, nil
+	f.response = nil
+	f.sentAll()
 	f.run.ended(f)
 }
 
@@ -155,7 +174,7 @@ func (f *flight) book(s ledger.Summary) {
 	r.CountedInputTokens, r.CachedTokens = s.Input, s.Cached
 	r.OutputTokens, r.OutputSource, r.ReasoningTokens = s.Output, s.OutputSource, s.Reasoning
 	if r.Sent.Known {
-		r.Ledger = append(make([]results.Entry, 0, len(s.Ledger)), s.Ledger...)
+		r.Ledger = append(r.Ledger, s.Ledger...)
 	}
 	r.LedgerDifference = s.Difference
 }

@@ -156,7 +156,9 @@ func (p *Probe) learnOverhead(counted [2]trace.Optional[int64]) {
 func (r *run) exchange(ctx context.Context, t *target, id string, body []byte, stream bool) (ledger.Summary, error) {
 	response := r.responses.Get(stream)
 	response.Start(nil)
-	x := &transport.Exchange{Request: t.request(nil, id, body), Limits: transport.Limits{Total: probeTimeout}}
+	room := len(t.head) + headEnd
+	whole := append(make([]byte, room, room+len(body)), body...)
+	x := &transport.Exchange{Request: t.request(whole, room, []byte(id)), Limits: transport.Limits{Total: probeTimeout}}
 	asked := &question{x: x, response: response, done: make(chan struct{})}
 	x.Sink = asked
 	probe := transport.NewClient(t.dial, r.wall())

@@ -8,7 +8,6 @@ import (
 
 	"reprise/replay/protocol"
 	"reprise/trace"
-	"reprise/trace/results"
 )
 
 // A queue is the schedule of a run: flights rendered a little ahead of time.
@@ -57,12 +56,18 @@ func (r *run) prepare(ctx context.Context) *queue {
 
 // flight takes one row.
 func (r *run) flight(b *trace.Batch, i int, due time.Duration, hasDue bool) *flight {
-	row := b.Row(i)
-	f := &flight{run: r, due: due, eligible: due, hasDue: hasDue, row: row, stream: r.c.streams(&row), choices: row.Choices.Or(1), cancel: row.Cancel}
-	f.res = results.Result{
-		ID: row.ID, Protocol: r.record.Protocol, Session: row.Session, Turn: row.Turn, Agent: row.Agent,
-		RecordedTTFT: row.RecordedTTFT, RecordedE2E: row.RecordedE2E,
+	f, ok := r.spare.Get().(*flight)
+	if !ok {
+		f = &flight{}
 	}
+	f.reset(r)
+	f.row = b.Row(i)
+	row := &f.row
+	f.due, f.eligible, f.hasDue = due, due, hasDue
+	f.stream, f.choices, f.cancel = r.c.streams(row), row.Choices.Or(1), row.Cancel
+	res := &f.res
+	res.ID, res.Protocol, res.Session, res.Turn, res.Agent = row.ID, r.record.Protocol, row.Session, row.Turn, row.Agent
+	res.RecordedTTFT, res.RecordedE2E = row.RecordedTTFT, row.RecordedE2E
 	return f
 }
 
@@ -73,18 +78,24 @@ func (r *run) render(f *flight) {
 	}
 	f.rendered = true
 	f.converses = r.c.History == HistoryLive && f.row.MessagesMode.Value == trace.MessagesDelta && f.row.Session.Known
-	row := f.row
-	f.row = trace.Request{}
-	if why := sendable(&row); why != "" {
-		f.unsent = why
+	defer func() { f.row = trace.Request{} }()
+	if f.unsent = sendable(&f.row); f.unsent != "" {
 		return
 	}
-	body, err := r.renderer.body(nil, &row, &f.res)
+	buf, ok := r.buffers.Get().(*[]byte)
+	if !ok {
+		buf = new([]byte)
+	}
+	if cap(*buf) < r.room {
+		*buf = make([]byte, r.room, 2*r.room)
+	}
+	whole, err := r.renderer.body((*buf)[:r.room], &f.row, &f.res)
 	if err != nil {
 		f.unsent = err.Error()
 		return
 	}
-	f.body = body
+	*buf = whole
+	f.buf = buf
 }
 
 // waits takes from the row what it comes after. before has the recorded end of

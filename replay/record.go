@@ -16,10 +16,10 @@ const (
 
 // A sink keeps results; *results.Recorder is the one that writes files.
 type sink interface {
-	Add(r *results.Result)
-	Pending() int // results that wait for Flush
-	Flush() error // keeps them after an error
-	Drop() int    // forgets what waits, and returns how many that were
+	Add(r *results.Result) // copies what it keeps
+	Pending() int          // results that wait for Flush
+	Flush() error          // keeps them after an error
+	Drop() int             // forgets what waits, and returns how many that were
 	Close() error
 }
 
@@ -27,13 +27,14 @@ type sink interface {
 // finished response, never the next send.
 type recorder struct {
 	out  sink
-	in   chan *results.Result
+	in   chan *flight
+	free func(*flight) // takes a flight whose result is kept
 	over chan struct{}
 	err  error // the first
 	lost int64
 }
 
-func newRecorder(c *Config) (*recorder, error) {
+func newRecorder(c *Config, free func(*flight)) (*recorder, error) {
 	out := c.sink
 	if out == nil {
 		files, err := results.NewRecorder(c.Dir)
@@ -42,12 +43,13 @@ func newRecorder(c *Config) (*recorder, error) {
 		}
 		out = files
 	}
-	r := &recorder{out: out, in: make(chan *results.Result, queueLength), over: make(chan struct{})}
+	r := &recorder{out: out, in: make(chan *flight, queueLength), free: free, over: make(chan struct{})}
 	go r.loop()
 	return r, nil
 }
 
-func (r *recorder) add(res *results.Result) { r.in <- res }
+// add takes the result of f, and f.
+func (r *recorder) add(f *flight) { r.in <- f }
 
 func (r *recorder) loop() {
 	defer close(r.over)
@@ -55,11 +57,12 @@ func (r *recorder) loop() {
 	defer tick.Stop()
 	for {
 		select {
-		case res, ok := <-r.in:
+		case f, ok := <-r.in:
 			if !ok {
 				return
 			}
-			r.out.Add(res)
+			r.out.Add(&f.res)
+			r.free(f)
 		case <-tick.C:
 			r.flush()
 		}

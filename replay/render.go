@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"strconv"
 	"sync"
 
@@ -19,7 +18,8 @@ import (
 // that come as deltas until their last turn.
 type renderer struct {
 	c     *Config
-	text  tokens.Text
+	text  *tokens.Cache
+	spare sync.Pool        // of *draft
 	turns map[string]int64 // rows with delta messages by session, from the survey
 
 	mu      sync.Mutex
@@ -34,7 +34,29 @@ type conversation struct {
 }
 
 func newRenderer(c *Config, turns map[string]int64) *renderer {
-	return &renderer{c: c, text: tokens.Text{Seed: c.Selection.Seed, Scope: c.Scope}, history: map[string]*conversation{}, turns: turns}
+	text := tokens.Text{Seed: c.Selection.Seed, Scope: c.Scope}
+	return &renderer{c: c, text: tokens.NewCache(text, keptBlocks), history: map[string]*conversation{}, turns: turns}
+}
+
+// keptBlocks bounds the text of blocks that is kept for requests to come, bytes.
+const keptBlocks = 64 << 20
+
+// A draft is a request that is being written; it is used again.
+type draft struct {
+	renderer *renderer
+	row      *trace.Request
+	req      protocol.Request
+}
+
+// draft begins a request for row.
+func (r *renderer) draft(row *trace.Request) *draft {
+	d, ok := r.spare.Get().(*draft)
+	if !ok {
+		d = &draft{renderer: r}
+	}
+	d.row = row
+	d.req.Begin()
+	return d
 }
 
 // streams tells whether a stream is asked for.
@@ -61,7 +83,10 @@ func sendable(row *trace.Request) string {
 
 // body appends the request body for row and fills in what res says of the plan.
 func (r *renderer) body(dst []byte, row *trace.Request, res *results.Result) ([]byte, error) {
-	req := protocol.Request{Stream: r.c.streams(row), Extra: r.c.ExtraBody, Choices: row.Choices.Or(0)}
+	d := r.draft(row)
+	defer r.spare.Put(d)
+	req := &d.req
+	req.Stream, req.Extra, req.Choices = r.c.streams(row), r.c.ExtraBody, row.Choices.Or(0)
 	req.ContinuousUsage = req.Stream && r.c.runningUsage
 	req.Model, _ = r.c.model(row.Model.Or(""))
 	if req.Model != "" {
@@ -74,7 +99,7 @@ func (r *renderer) body(dst []byte, row *trace.Request, res *results.Result) ([]
 	if tools, ok := row.Tools.Get(); ok {
 		req.Tools = []byte(tools)
 	}
-	r.outputLength(&req, row, res)
+	r.outputLength(req, row, res)
 	switch {
 	case row.Body.Known:
 		req.Body = []byte(row.Body.Value)
@@ -93,9 +118,9 @@ func (r *renderer) body(dst []byte, row *trace.Request, res *results.Result) ([]
 		}
 		req.Prompt = [][]byte{protocol.EscapeText(nil, string(text))}
 	default:
-		req.Prompt = [][]byte{r.prompt(row)}
+		req.Made = d
 	}
-	return r.c.protocol().AppendBody(dst, &req)
+	return r.c.protocol().AppendBody(dst, req)
 }
 
 // outputLength asks for the planned length. A recorded length of 0 cannot be
@@ -118,31 +143,40 @@ func (r *renderer) outputLength(req *protocol.Request, row *trace.Request, res *
 	}
 }
 
-// prompt makes text of the planned length whose block prefixes repeat as the
-// block ids say.
-func (r *renderer) prompt(row *trace.Request) []byte {
+// AppendText implements protocol.Text: text of the planned length whose block
+// prefixes repeat as the block ids say.
+func (d *draft) AppendText(dst []byte) []byte {
+	r, row := d.renderer, d.row
 	room := int(row.InputTokens.Value)
 	if r.c.Salt != SaltNone {
 		room -= SaltTokens
 	}
-	return r.saltMade(r.text.AppendPrompt(nil, tokens.Plan{
+	from := len(dst)
+	dst = r.text.AppendPrompt(dst, tokens.Plan{
 		Tokens: room, Blocks: row.Blocks, BlockTokens: int(row.BlockTokens.Or(0)),
 		Overhead: r.c.overhead, Fill: fillOf(row),
-	}), row)
+	})
+	return r.saltMade(dst, from, row)
 }
 
 // fillOf names the text behind the blocks: one per conversation, so that a
 // prompt without block ids grows from turn to turn, else one per row.
 func fillOf(row *trace.Request) uint64 {
-	h := fnv.New64a()
 	if s, ok := row.Session.Get(); ok {
-		h.Write([]byte(s))
-		h.Write([]byte{0})
-		h.Write([]byte(row.Agent.Or("")))
-		return h.Sum64() | 1<<63
+		return fnvAdd(fnvAdd(fnvAdd(fnvStart, s), "\x00"), row.Agent.Or("")) | 1<<63
 	}
 	return uint64(row.ID)
 }
+
+// fnvAdd is the 64-bit FNV-1a of hash/fnv, which would allocate.
+func fnvAdd(h uint64, s string) uint64 {
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
+}
+
+const fnvStart = 14695981039346656037
 
 // messages returns the whole conversation up to row.
 func (r *renderer) messages(row *trace.Request) ([]byte, error) {
@@ -219,13 +253,21 @@ func (c *conversation) withAnswer(delta []byte) ([]byte, error) {
 	return json.Marshal(messages)
 }
 
-// request appends the whole HTTP request for a body.
-func (t *target) request(dst []byte, id string, body []byte) []byte {
-	dst = append(dst, t.head...)
-	dst = append(dst, "X-Request-Id: "...)
-	dst = append(dst, id...)
-	dst = append(dst, "\r\nContent-Length: "...)
-	dst = strconv.AppendInt(dst, int64(len(body)), 10)
-	dst = append(dst, "\r\n\r\n"...)
-	return append(dst, body...)
+// headEnd is room for what follows the target's head before a body.
+const headEnd = len("X-Request-Id: \r\nContent-Length: \r\n\r\n") + 2*requestIDLen
+
+// request returns the whole HTTP request for the body behind the first room
+// bytes of buf; the head is written into these.
+func (t *target) request(buf []byte, room int, id []byte) []byte {
+	var end [headEnd]byte
+	tail := append(end[:0], "X-Request-Id: "...)
+	tail = append(tail, id...)
+	tail = append(tail, "\r\nContent-Length: "...)
+	tail = strconv.AppendInt(tail, int64(len(buf)-room), 10)
+	tail = append(tail, "\r\n\r\n"...)
+	at := room - len(tail)
+	copy(buf[at:], tail)
+	at -= len(t.head)
+	copy(buf[at:], t.head)
+	return buf[at:]
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +48,9 @@ type run struct {
 	targets   []*target
 	responses pool
 	recorder  *recorder
+	spare     sync.Pool // of *flight
+	buffers   sync.Pool // of *[]byte: requests
+	room      int       // bytes before a request's body, for the longest head
 	renderer  *renderer
 	pacer     *pacer // nil for PaceSchedule
 	base      atomic.Pointer[time.Time]
@@ -90,6 +94,7 @@ func (r *run) open(ctx context.Context) error {
 			return err
 		}
 		r.targets = append(r.targets, &target{name: publicURL(u), head: head, client: transport.NewClient(dial, r.now), dial: dial})
+		r.room = max(r.room, len(head)+headEnd)
 	}
 	served, err := c.served(ctx, r.survey.Models)
 	if err != nil {
@@ -129,7 +134,7 @@ func (r *run) open(ctx context.Context) error {
 	if err := results.WriteRun(c.Dir, r.record); err != nil {
 		return fmt.Errorf("run directory: %w", err)
 	}
-	if r.recorder, err = newRecorder(c); err != nil {
+	if r.recorder, err = newRecorder(c, func(f *flight) { r.spare.Put(f) }); err != nil {
 		return fmt.Errorf("run directory: %w", err)
 	}
 	return nil
@@ -346,7 +351,7 @@ func (e *AbortError) Error() string {
 
 func (r *run) finish(f *flight) {
 	f.res.Cause.Value, f.res.Note.Value = r.c.hide(f.res.Cause.Value), r.c.hide(f.res.Note.Value)
-	r.recorder.add(&f.res)
+	r.recorder.add(f) // which may use it again at once
 	r.flights.Done()
 }
 
@@ -411,8 +416,13 @@ func (r *run) state() Progress {
 	}
 }
 
-// requestID names a request to the server: the trace row.
-func (r *run) requestID(id int64) string { return fmt.Sprintf("reprise-%d", id) }
+// requestIDLen is room for any name of a request of a run.
+const requestIDLen = len("reprise-") + 20
+
+// requestID appends what names a request to the server: the trace row.
+func (r *run) requestID(dst []byte, id int64) []byte {
+	return strconv.AppendInt(append(dst, "reprise-"...), id, 10)
+}
 
 // provenance names the trace in run.json.
 func (r *run) provenance() error {

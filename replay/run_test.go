@@ -41,10 +41,14 @@ func (m *memory) Read(b *trace.Batch, n int) error {
 	return nil
 }
 
-func (m *memory) Add(r *results.Result) { m.got = append(m.got, *r) }
-func (m *memory) Pending() int          { return 0 }
-func (m *memory) Drop() int             { return 0 }
-func (m *memory) Flush() error          { return nil }
+func (m *memory) Add(r *results.Result) {
+	kept := *r
+	kept.Ledger = slices.Clone(r.Ledger)
+	m.got = append(m.got, kept)
+}
+func (m *memory) Pending() int { return 0 }
+func (m *memory) Drop() int    { return 0 }
+func (m *memory) Flush() error { return nil }
 
 // traceOf is a trace of our own making.
 func traceOf(clock string, rows ...trace.Request) func() rowReader {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"slices"
 
 	"reprise/trace"
 	"reprise/trace/tokens"
@@ -36,13 +37,14 @@ func (r *renderer) marker(row *trace.Request) []byte {
 	return text.AppendBlock(nil, tokens.Block{ID: id}, SaltTokens)
 }
 
-// saltMade puts the marker behind the opening word of a made prompt.
-func (r *renderer) saltMade(prompt []byte, row *trace.Request) []byte {
+// saltMade puts the marker behind the opening word of a made prompt, which
+// begins at from.
+func (r *renderer) saltMade(dst []byte, from int, row *trace.Request) []byte {
 	if r.c.Salt == SaltNone {
-		return prompt
+		return dst
 	}
-	out := append(make([]byte, 0, len(prompt)+SaltTokens*12), prompt[:len(tokens.Opening)]...)
-	return append(append(out, r.marker(row)...), prompt[len(tokens.Opening):]...)
+	at := from + len(tokens.Opening)
+	return slices.Insert(dst, at, r.marker(row)...)
 }
 
 // saltLiteral puts the marker before a literal prompt.

@@ -1,8 +1,7 @@
 package protocol
 
 import (
-	"strconv"
-
+	"reprise/trace"
 	"reprise/trace/results"
 )
 
@@ -50,22 +49,23 @@ func (p Completions) AppendBody(dst []byte, r *Request) ([]byte, error) {
 		return dst, err
 	}
 	return appendBody(dst, r, openAIFields(r), func(dst []byte) []byte {
-		return appendPrompt(append(dst, `"prompt":`...), r.Prompt)
+		return appendPrompt(append(dst, `"prompt":`...), r)
 	})
 }
 
 // openAIFields are the members of a body beside model and content.
-func openAIFields(r *Request) (fields []field) {
+func openAIFields(r *Request) []field {
+	fields := r.fields()
 	if r.Tools != nil {
 		fields = append(fields, field{"tools", r.Tools})
 	}
-	fields = append(fields, intField(limitName(r.Body), r.MaxTokens)...)
-	fields = append(fields, intField("min_tokens", r.MinTokens)...)
+	fields = r.intField(fields, limitName(r.Body), r.MaxTokens)
+	fields = r.intField(fields, "min_tokens", r.MinTokens)
 	if r.IgnoreEOS {
 		fields = append(fields, boolField("ignore_eos", true))
 	}
 	if r.Choices > 1 {
-		fields = append(fields, field{"n", strconv.AppendInt(nil, int64(r.Choices), 10)})
+		fields = r.intField(fields, "n", trace.Some(int64(r.Choices)))
 	}
 	return append(fields, boolField("stream", r.Stream), field{"stream_options", streamOptions(r)})
 }
@@ -79,12 +79,24 @@ func limitName(body []byte) string {
 	return "max_tokens"
 }
 
+var (
+	finalOptions   = []byte(`{"include_usage":true}`)
+	runningOptions = []byte(`{"include_usage":true,"continuous_usage_stats":true}`)
+)
+
 // streamOptions asks for usage at the end of a stream, and for usage on every
 // event if that is wanted. Options of a literal body stay. Without a stream
 // there must be none: OpenAI and vLLM refuse them then.
 func streamOptions(r *Request) []byte {
 	if !r.Stream {
 		return nil
+	}
+	switch {
+	case r.Body != nil:
+	case r.ContinuousUsage:
+		return runningOptions
+	default:
+		return finalOptions
 	}
 	fields := []field{boolField("include_usage", true)}
 	if r.ContinuousUsage {
@@ -96,7 +108,7 @@ func streamOptions(r *Request) []byte {
 	}
 	options, err := appendEdited(nil, given, fields)
 	if err != nil {
-		return []byte(`{"include_usage":true}`) // the body is not valid: its own edit says so
+		return finalOptions // the body is not valid: its own edit says so
 	}
 	return options
 }

@@ -25,7 +25,7 @@ func (p Embeddings) AppendBody(dst []byte, r *Request) ([]byte, error) {
 		return dst, err
 	}
 	return appendBody(dst, r, nil, func(dst []byte) []byte {
-		return appendPrompt(append(dst, `"input":`...), r.Prompt)
+		return appendPrompt(append(dst, `"input":`...), r)
 	})
 }
 

@@ -34,7 +34,7 @@ func (p Messages) AppendBody(dst []byte, r *Request) ([]byte, error) {
 	if r.Body == nil && !r.MaxTokens.Known {
 		return dst, trace.WithFix(errors.New("protocol messages needs a limit of output tokens"), "give the request an output length")
 	}
-	fields := intField("max_tokens", r.MaxTokens)
+	fields := r.intField(r.fields(), "max_tokens", r.MaxTokens)
 	if r.Tools != nil {
 		fields = append(fields, field{"tools", r.Tools})
 	}

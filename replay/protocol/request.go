@@ -3,13 +3,18 @@ package protocol
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"reprise/trace"
 )
 
-// A Request is what to ask. Exactly one of Prompt, Messages and Body holds the
-// content. All JSON is checked only as far as it has to be read.
+// A Text makes a text where it is to stand, as it stands between the quotes of a
+// JSON string.
+type Text interface{ AppendText(dst []byte) []byte }
+
+// A Request is what to ask. Exactly one of Prompt, Made, Messages and Body holds
+// the content. All JSON is checked only as far as it has to be read.
 type Request struct {
 	Model  string // as the server knows it; "" leaves the model of Body as it is
 	Stream bool
@@ -18,6 +23,8 @@ type Request struct {
 	// quotes of a JSON string ([EscapeText]). Protocols that take messages send
 	// it as one message of the user.
 	Prompt [][]byte
+	// Made makes such a text.
+	Made Text
 	// Messages is a literal JSON array of messages.
 	Messages []byte
 	// Tools is a literal JSON array of tools; nil for none.
@@ -37,6 +44,63 @@ type Request struct {
 	// member of that name; of several the last wins. They are not merged into
 	// deeper objects.
 	Extra [][]byte
+
+	work work
+}
+
+// A work is what a request that is used again keeps for the next body.
+type work struct {
+	fields  []field
+	digits  []byte // of the values of fields
+	modelOf string
+	model   []field
+	extraOf [][]byte
+	extra   []field
+}
+
+// Begin empties r for another request; what it has learned of the model and of
+// Extra stays.
+func (r *Request) Begin() { *r = Request{work: r.work} }
+
+// fields begins the list of a body's members.
+func (r *Request) fields() []field {
+	r.work.digits = r.work.digits[:0]
+	return r.work.fields[:0]
+}
+
+// model is the member that names the model; none leaves it as it is.
+func (r *Request) model() []field {
+	if r.Model == "" {
+		return nil
+	}
+	if r.Model != r.work.modelOf {
+		r.work.modelOf = r.Model
+		r.work.model = []field{{"model", append(EscapeText([]byte{'"'}, r.Model), '"')}}
+	}
+	return r.work.model
+}
+
+// extra are the members of r.Extra. They are read again only when it changes.
+func (r *Request) extra() ([]field, error) {
+	same := func(a, b []byte) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
+	if len(r.Extra) > 0 && slices.EqualFunc(r.Extra, r.work.extraOf, same) {
+		return r.work.extra, nil
+	}
+	fields, err := extraFields(r.Extra)
+	if err == nil {
+		r.work.extraOf, r.work.extra = append(r.work.extraOf[:0], r.Extra...), fields
+	}
+	return fields, err
+}
+
+// intField appends a member that is a number, if n is known.
+func (r *Request) intField(fields []field, key string, n trace.Optional[int64]) []field {
+	if !n.Known {
+		return fields
+	}
+	from := len(r.work.digits)
+	r.work.digits = strconv.AppendInt(r.work.digits, n.Value, 10)
+	return append(fields, field{key, r.work.digits[from:len(r.work.digits):len(r.work.digits)]})
 }
 
 // A field is one member of a JSON object: its key as it stands between the
@@ -50,13 +114,14 @@ type field struct {
 // r.Body with model and fields set; in both cases with the members of r.Extra.
 // content appends the member that holds the prompt.
 func appendBody(dst []byte, r *Request, fields []field, content func([]byte) []byte) ([]byte, error) {
-	extra, err := extraFields(r.Extra)
+	r.work.fields = fields // for the next body, as far as it has room
+	extra, err := r.extra()
 	if err != nil {
 		return dst, err
 	}
-	model := stringField("model", r.Model)
+	model := r.model()
 	if r.Body != nil {
-		return appendEdited(dst, r.Body, append(append(model, fields...), extra...))
+		return appendEdited(dst, r.Body, slices.Concat(model, fields, extra))
 	}
 	dst = append(dst, '{')
 	start := len(dst)
@@ -186,22 +251,6 @@ func lookup(object []byte, name string) (value []byte) {
 	}
 }
 
-// stringField is a member whose value is a string; "" leaves it as it is.
-func stringField(key, value string) []field {
-	if value == "" {
-		return nil
-	}
-	quoted := append(EscapeText([]byte{'"'}, value), '"')
-	return []field{{key, quoted}}
-}
-
-func intField(key string, n trace.Optional[int64]) []field {
-	if !n.Known {
-		return nil
-	}
-	return []field{{key, strconv.AppendInt(nil, n.Value, 10)}}
-}
-
 var (
 	jsonTrue  = []byte("true")
 	jsonFalse = []byte("false")
@@ -214,11 +263,14 @@ func boolField(key string, v bool) field {
 	return field{key, jsonFalse}
 }
 
-// appendPrompt appends the joined pieces of a prompt as a JSON string.
-func appendPrompt(dst []byte, pieces [][]byte) []byte {
+// appendPrompt appends the text of r as a JSON string.
+func appendPrompt(dst []byte, r *Request) []byte {
 	dst = append(dst, '"')
-	for _, p := range pieces {
+	for _, p := range r.Prompt {
 		dst = append(dst, p...)
+	}
+	if r.Made != nil {
+		dst = r.Made.AppendText(dst)
 	}
 	return append(dst, '"')
 }
@@ -230,7 +282,7 @@ func appendMessages(dst []byte, r *Request, key string) []byte {
 		return append(dst, r.Messages...)
 	}
 	dst = append(dst, `[{"role":"user","content":`...)
-	dst = appendPrompt(dst, r.Prompt)
+	dst = appendPrompt(dst, r)
 	return append(dst, `}]`...)
 }
 
@@ -238,7 +290,7 @@ func appendMessages(dst []byte, r *Request, key string) []byte {
 // whether it can send messages.
 func (r *Request) check(name string, messages bool) error {
 	n := 0
-	for _, has := range []bool{r.Prompt != nil, r.Messages != nil, r.Body != nil} {
+	for _, has := range [...]bool{r.Prompt != nil, r.Made != nil, r.Messages != nil, r.Body != nil} {
 		if has {
 			n++
 		}

@@ -30,8 +30,8 @@ func (p Responses) AppendBody(dst []byte, r *Request) ([]byte, error) {
 	if err := r.refuse(p.Name(), false, false, r.Choices > 1); err != nil {
 		return dst, err
 	}
-	fields := intField("max_output_tokens", r.MaxTokens)
-	fields = append(fields, intField("min_tokens", r.MinTokens)...)
+	fields := r.intField(r.fields(), "max_output_tokens", r.MaxTokens)
+	fields = r.intField(fields, "min_tokens", r.MinTokens)
 	if r.IgnoreEOS {
 		fields = append(fields, boolField("ignore_eos", true))
 	}

@@ -28,7 +28,7 @@ func (p SGLang) AppendBody(dst []byte, r *Request) ([]byte, error) {
 	if err := r.refuse(p.Name(), false, false, r.Choices > 1); err != nil {
 		return dst, err
 	}
-	sampling := append(intField("max_new_tokens", r.MaxTokens), intField("min_new_tokens", r.MinTokens)...)
+	sampling := r.intField(r.intField(r.fields(), "max_new_tokens", r.MaxTokens), "min_new_tokens", r.MinTokens)
 	if r.IgnoreEOS {
 		sampling = append(sampling, boolField("ignore_eos", true))
 	}
@@ -39,7 +39,7 @@ func (p SGLang) AppendBody(dst []byte, r *Request) ([]byte, error) {
 	sent := *r
 	sent.Model = "" // an SGLang server has one model
 	return appendBody(dst, &sent, append(fields, boolField("stream", r.Stream)), func(dst []byte) []byte {
-		return appendPrompt(append(dst, `"text":`...), r.Prompt)
+		return appendPrompt(append(dst, `"text":`...), r)
 	})
 }
 

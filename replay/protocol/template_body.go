@@ -28,7 +28,7 @@ func (d *templateData) Prompt() (string, error) {
 	if d.r.Messages != nil {
 		return "", errors.New("the template sends a prompt, but the request has messages")
 	}
-	return string(appendPrompt(nil, d.r.Prompt)), nil
+	return string(appendPrompt(nil, d.r)), nil
 }
 
 func (d *templateData) Messages() string {

@@ -33,14 +33,14 @@ func (p TGI) AppendBody(dst []byte, r *Request) ([]byte, error) {
 	if !r.Stream {
 		return dst, trace.WithFix(errors.New("protocol tgi only streams"), "ask for streams, or use --protocol chat")
 	}
-	parameters, err := nested(r.Body, "parameters", append(intField("max_new_tokens", r.MaxTokens), boolField("details", true)))
+	parameters, err := nested(r.Body, "parameters", append(r.intField(r.fields(), "max_new_tokens", r.MaxTokens), boolField("details", true)))
 	if err != nil {
 		return dst, err
 	}
 	sent := *r
 	sent.Model = "" // a TGI server has one model
 	return appendBody(dst, &sent, parameters, func(dst []byte) []byte {
-		return appendPrompt(append(dst, `"inputs":`...), r.Prompt)
+		return appendPrompt(append(dst, `"inputs":`...), r)
 	})
 }
 

@@ -55,7 +55,7 @@ type Exchange struct {
 	Limits  Limits
 
 	Connected, SentEnd, FirstByte, Ended time.Duration
-	HasConnected, HasSentEnd, HasByte    bool
+	HasConnected, HasSentEnd, HasByte    bool // HasSentEnd: see Written
 	Reused                               bool // found an open connection
 	Resent                               bool // the open connection turned out closed, so it was sent again on a new one
 	BytesOut, BytesIn                    int64
@@ -65,6 +65,7 @@ type Exchange struct {
 	sent      atomic.Int64 // offset + 1; 0 = not sent
 	lastByte  atomic.Int64 // offset
 	lastToken atomic.Int64 // offset
+	written   atomic.Bool
 	headSeen  bool
 
 	stop     error // from outside; with the connection's mu
@@ -82,6 +83,10 @@ func (x *Exchange) Sent() (time.Duration, bool) {
 	at := x.sent.Load()
 	return time.Duration(at - 1), at != 0
 }
+
+// Written tells, before Done too, whether the whole request has gone out: its
+// bytes are not wanted any more once the response begins.
+func (x *Exchange) Written() bool { return x.written.Load() }
 
 // Progress notes that a token came, for the limit on tokens.
 func (x *Exchange) Progress(at time.Duration) { x.lastToken.Store(int64(at)) }
@@ -325,6 +330,7 @@ func (k *conn) writeRest(x *Exchange, n int) {
 func (k *conn) written(x *Exchange, n int) {
 	x.BytesOut += int64(n)
 	x.SentEnd, x.HasSentEnd = k.client.now(), true
+	x.written.Store(true)
 }
 
 // writeFailed gives the reader a second to find the reason, such as an early
@@ -343,8 +349,8 @@ func (k *conn) deadline(x *Exchange) {
 	if x.stop != nil || x.writeErr != nil {
 		return
 	}
-	at, _, _, limited := x.next()
-	if !limited || k.timed && k.wakes <= at {
+	at, which := x.next()
+	if which == noLimit || k.timed && k.wakes <= at {
 		return
 	}
 	k.wakeIn(at - k.client.now())
@@ -355,28 +361,48 @@ func (k *conn) wakeIn(d time.Duration) {
 	k.nc.SetReadDeadline(time.Now().Add(d))
 }
 
-// next returns the earliest limit, and how and why it ends the exchange.
-func (x *Exchange) next() (at time.Duration, end End, cause string, limited bool) {
+// A limit names one of the Limits.
+type limit uint8
+
+const (
+	noLimit limit = iota
+	cancelLimit
+	totalLimit
+	bytesLimit
+	tokenLimit
+)
+
+// next returns when the first of the limits passes, and which that is.
+func (x *Exchange) next() (at time.Duration, which limit) {
 	sent, ok := x.Sent()
 	if !ok {
-		return 0, 0, "", false
+		return 0, noLimit
 	}
 	if x.Limits.HasCancel {
-		at, end, cause, limited = sent+x.Limits.Cancel, EndCancelled, fmt.Sprintf("cancelled after %v, on purpose", x.Limits.Cancel), true
+		at, which = sent+x.Limits.Cancel, cancelLimit
 	}
-	for _, l := range []struct {
-		from, limit time.Duration
-		cause       string
-	}{
-		{sent, x.Limits.Total, "not complete within %v"},
-		{max(sent, time.Duration(x.lastByte.Load())), x.Limits.Bytes, "no byte for %v"},
-		{max(sent, time.Duration(x.lastToken.Load())), x.Limits.Token, "no token for %v"},
-	} {
-		if l.limit > 0 && (!limited || l.from+l.limit < at) {
-			at, end, cause, limited = l.from+l.limit, EndTimeout, fmt.Sprintf(l.cause, l.limit), true
+	first := func(w limit, from, after time.Duration) {
+		if after > 0 && (which == noLimit || from+after < at) {
+			at, which = from+after, w
 		}
 	}
-	return at, end, cause, limited
+	first(totalLimit, sent, x.Limits.Total)
+	first(bytesLimit, max(sent, time.Duration(x.lastByte.Load())), x.Limits.Bytes)
+	first(tokenLimit, max(sent, time.Duration(x.lastToken.Load())), x.Limits.Token)
+	return at, which
+}
+
+// passed says how and why a limit that has passed ends an exchange.
+func (l Limits) passed(which limit) (End, error) {
+	switch which {
+	case cancelLimit:
+		return EndCancelled, fmt.Errorf("cancelled after %v, on purpose", l.Cancel)
+	case totalLimit:
+		return EndTimeout, fmt.Errorf("not complete within %v", l.Total)
+	case bytesLimit:
+		return EndTimeout, fmt.Errorf("no byte for %v", l.Bytes)
+	}
+	return EndTimeout, fmt.Errorf("no token for %v", l.Token)
 }
 
 func (k *conn) cut(cause error) {
@@ -473,12 +499,12 @@ func (k *conn) reads() (read func() ([]byte, int64, error), done func()) {
 func (k *conn) early(x *Exchange) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	at, _, _, limited := x.next()
-	if x.stop != nil || x.writeErr != nil || limited && k.client.now() >= at {
+	at, which := x.next()
+	if x.stop != nil || x.writeErr != nil || which != noLimit && k.client.now() >= at {
 		return false
 	}
 	k.timed = false
-	if k.nc.SetReadDeadline(time.Time{}); limited {
+	if k.nc.SetReadDeadline(time.Time{}); which != noLimit {
 		k.deadline(x)
 	}
 	return true
@@ -524,17 +550,18 @@ func (k *conn) broken(x *Exchange, err error, at time.Duration) {
 	k.mu.Lock()
 	stop, writeErr := x.stop, x.writeErr
 	k.mu.Unlock()
-	limit, end, cause, limited := x.next()
+	limit, which := x.next()
 	if x.Reused && !x.HasByte && isClosed(err) && at-x.sentOr(at) < hastyWithin {
 		k.client.closedIdle(k.idleSince)
 	}
 	switch {
 	case stop != nil:
 		k.finish(x, EndCut, stop, at, false)
-	case errors.Is(err, os.ErrDeadlineExceeded) && writeErr != nil && !(limited && at >= limit):
+	case errors.Is(err, os.ErrDeadlineExceeded) && writeErr != nil && (which == noLimit || at < limit):
 		k.finish(x, EndReset, plain(writeErr), at, false)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		k.finish(x, end, errors.New(cause), at, false)
+		end, cause := x.Limits.passed(which)
+		k.finish(x, end, cause, at, false)
 	case x.Reused && !x.HasByte && !x.Resent && isClosed(err) && at-x.sentOr(at) < staleWithin && x.sentOr(at)-k.idleSince >= staleIdle:
 		k.resend(x)
 	case err == io.EOF:
@@ -585,6 +612,7 @@ func (k *conn) resend(x *Exchange) {
 	x.Resent = true
 	x.BytesOut, x.HasSentEnd, x.HasConnected = 0, false, false
 	x.sent.Store(0)
+	x.written.Store(false)
 	x.writeErr = nil
 	c := k.client
 	c.mu.Lock()

@@ -130,7 +130,7 @@ func (r *Parser) takeLine(p []byte) (line []byte, n int, ok bool) {
 func (r *Parser) takeLineIn(line []byte) error {
 	switch r.state {
 	case inStatus:
-		return r.statusLine(string(line))
+		return r.statusLine(line)
 	case inHeader:
 		if len(line) == 0 {
 			return r.endHeaders()
@@ -151,18 +151,44 @@ func (r *Parser) takeLineIn(line []byte) error {
 	return nil
 }
 
-func (r *Parser) statusLine(line string) error {
-	version, rest, _ := strings.Cut(line, " ")
-	code, reason, _ := strings.Cut(rest, " ")
-	status, err := strconv.Atoi(code)
-	if (version != "HTTP/1.1" && version != "HTTP/1.0") || err != nil || len(code) != 3 || status < 100 {
-		return fmt.Errorf("not an HTTP/1 response: it begins with %q", clip([]byte(line)))
+func (r *Parser) statusLine(line []byte) error {
+	version, rest, _ := bytes.Cut(line, []byte(" "))
+	code, reason, _ := bytes.Cut(rest, []byte(" "))
+	status, ok := statusCode(code)
+	if r.old = string(version) == "HTTP/1.0"; !ok || !r.old && string(version) != "HTTP/1.1" {
+		return fmt.Errorf("not an HTTP/1 response: it begins with %q", clip(line))
 	}
-	r.old = version == "HTTP/1.0"
-	r.head = Head{Status: status, Reason: reason, Close: r.old}
+	r.head = Head{Status: status, Reason: usual(reason), Close: r.old}
 	r.chunked, r.length, r.lengths = false, -1, 0
 	r.state = inHeader
 	return nil
+}
+
+func statusCode(b []byte) (n int, ok bool) {
+	if len(b) != 3 || b[0] == '0' {
+		return 0, false
+	}
+	for _, d := range b {
+		if d < '0' || d > '9' {
+			return 0, false
+		}
+		n = n*10 + int(d-'0')
+	}
+	return n, true
+}
+
+// usual returns text as a string, without allocation if it is what most servers
+// send.
+func usual(text []byte) string {
+	switch string(text) {
+	case "OK":
+		return "OK"
+	case "text/event-stream":
+		return "text/event-stream"
+	case "application/json":
+		return "application/json"
+	}
+	return string(text)
 }
 
 func (r *Parser) header(line []byte) error {
@@ -170,8 +196,13 @@ func (r *Parser) header(line []byte) error {
 	if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") {
 		return fmt.Errorf("malformed response header %q", clip(line))
 	}
-	text := string(bytes.Trim(value, " \t"))
-	switch strings.ToLower(string(name)) {
+	value = bytes.Trim(value, " \t")
+	which := known(name)
+	if which == "" {
+		return nil
+	}
+	text := usual(value)
+	switch which {
 	case "content-length":
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 || (r.lengths > 0 && n != r.length) {
@@ -204,6 +235,16 @@ func (r *Parser) header(line []byte) error {
 	return nil
 }
 
+// known returns the name of a header that matters, in lower case; "" of another.
+func known(name []byte) string {
+	for _, k := range [...]string{"content-length", "transfer-encoding", "content-type", "content-encoding", "retry-after", "location", "connection"} {
+		if len(k) == len(name) && strings.EqualFold(k, string(name)) {
+			return k
+		}
+	}
+	return ""
+}
+
 func (r *Parser) endHeaders() error {
 	if r.head.Status < 200 && r.head.Status != 101 {
 		r.state = inStatus // an interim response; the real one follows
@@ -233,16 +274,31 @@ func (r *Parser) chunkSize(line []byte) error {
 	if len(size) == 0 || len(size) > 15 {
 		return fmt.Errorf("malformed chunk size %q", clip(line))
 	}
-	n, err := strconv.ParseUint(string(size), 16, 60)
-	if err != nil {
+	n, ok := hexadecimal(size)
+	if !ok {
 		return fmt.Errorf("malformed chunk size %q", clip(line))
 	}
-	if r.left = int64(n); n == 0 {
+	if r.left = n; n == 0 {
 		r.state = inTrailer
 	} else {
 		r.state = inChunkData
 	}
 	return nil
+}
+
+// hexadecimal reads at most 15 digits.
+func hexadecimal(b []byte) (n int64, ok bool) {
+	for _, d := range b {
+		switch {
+		case '0' <= d && d <= '9':
+			n = n<<4 | int64(d-'0')
+		case 'a' <= d|0x20 && d|0x20 <= 'f':
+			n = n<<4 | int64(d|0x20-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	return n, true
 }
 
 // Head returns the status and headers, and whether they are complete.

@@ -40,6 +40,11 @@ func Shortest(overhead int) int { return 1 + overhead }
 // whose ids and length do not agree, and those that dropped the id of their tail, are
 // exact as well.
 func (t Text) AppendPrompt(dst []byte, p Plan) []byte {
+	return appendPrompt(dst, p, t.AppendBlock, t.AppendBlock)
+}
+
+// appendPrompt takes the blocks and the fill from who makes them.
+func appendPrompt(dst []byte, p Plan, block, fill func([]byte, Block, int) []byte) []byte {
 	room := p.Tokens - Shortest(p.Overhead)
 	dst = append(dst, Opening...)
 	for _, id := range p.Blocks {
@@ -47,8 +52,8 @@ func (t Text) AppendPrompt(dst []byte, p Plan) []byte {
 		if n <= 0 {
 			break
 		}
-		dst = t.AppendBlock(dst, Block{ID: id, Size: p.BlockTokens}, n)
+		dst = block(dst, Block{ID: id, Size: p.BlockTokens}, n)
 		room -= n
 	}
-	return t.AppendBlock(dst, Block{ID: p.Fill}, room)
+	return fill(dst, Block{ID: p.Fill}, room)
 }
