@@ -44,8 +44,7 @@ type flight struct {
 	parts    int // ledger entries seen
 }
 
-// reset readies f for another request. What it points to, others may still
-// have, but for the ledger, which is copied into it.
+// reset readies f for another request, with the memory of its ledger.
 func (f *flight) reset(r *run) {
 	entries := f.res.Ledger[:0]
 	*f = flight{run: r, res: results.Result{Ledger: entries}}
@@ -70,7 +69,7 @@ func (f *flight) send(t *target) {
 	if f.converses {
 		f.response.Account.Transcript = &f.said
 	}
-	f.response.Start(nil)
+	f.response.Start(f.res.Ledger)
 	t.client.Send(&f.x)
 }
 
@@ -173,8 +172,9 @@ func (f *flight) book(s ledger.Summary) {
 	r.FirstToken, r.FirstOutput, r.LastToken = at(s.FirstToken), at(s.FirstOutput), at(s.LastToken)
 	r.CountedInputTokens, r.CachedTokens = s.Input, s.Cached
 	r.OutputTokens, r.OutputSource, r.ReasoningTokens = s.Output, s.OutputSource, s.Reasoning
-	if r.Sent.Known {
-		r.Ledger = append(r.Ledger, s.Ledger...)
+	r.Ledger = s.Ledger // the slab that the response was given
+	if !r.Sent.Known {
+		r.Ledger = r.Ledger[:0]
 	}
 	r.LedgerDifference = s.Difference
 }

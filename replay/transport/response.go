@@ -187,6 +187,10 @@ func usual(text []byte) string {
 		return "text/event-stream"
 	case "application/json":
 		return "application/json"
+	case "chunked":
+		return "chunked"
+	case "keep-alive":
+		return "keep-alive"
 	}
 	return string(text)
 }
@@ -196,9 +200,11 @@ func (r *Parser) header(line []byte) error {
 	if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") {
 		return fmt.Errorf("malformed response header %q", clip(line))
 	}
-	value = bytes.Trim(value, " \t")
 	which := known(name)
-	if which == "" {
+	if which == "content-type" {
+		value, _, _ = bytes.Cut(value, []byte(";"))
+	}
+	if value = bytes.Trim(value, " \t"); which == "" {
 		return nil
 	}
 	text := usual(value)
@@ -216,8 +222,7 @@ func (r *Parser) header(line []byte) error {
 		}
 		r.chunked = true
 	case "content-type":
-		kind, _, _ := strings.Cut(text, ";")
-		r.head.Type = strings.ToLower(strings.TrimSpace(kind))
+		r.head.Type = strings.ToLower(text)
 	case "content-encoding":
 		r.head.Encoding = strings.ToLower(text)
 	case "retry-after":
