@@ -138,6 +138,8 @@ func note(meta *trace.Meta, what string, n int64) {
 type pipeline struct {
 	imp          Importer
 	sorter       *trace.Sorter
+	keys         []trace.Key // of the rows that are being added
+	own          sessionKey  // of a row without a session
 	sessionClock bool
 	sessions     map[string]*sessionKey
 	rows         int64
@@ -188,17 +190,16 @@ func (p *pipeline) add(b *trace.Batch) error {
 	if c, ok := p.imp.(SessionClock); ok && p.rows == 0 {
 		p.sessionClock = c.SessionClock()
 	}
+	p.keys = p.keys[:0]
 	for i := range b.Len() {
 		at, known := b.ArrivalNS.Get(i)
 		if known && (!p.anyArrival || at < p.min) {
 			p.min, p.anyArrival = at, true
 		}
-		if err := p.sorter.Add(b, i, p.key(b, i, at, known)); err != nil {
-			return err
-		}
+		p.keys = append(p.keys, p.key(b, i, at, known))
 		p.rows++
 	}
-	return nil
+	return p.sorter.AddRows(b, 0, p.keys)
 }
 
 // key orders by arrival on one clock, else by session, arrival and turn. A row
@@ -228,7 +229,8 @@ func (p *pipeline) key(b *trace.Batch, i int, at int64, known bool) trace.Key {
 func (p *pipeline) session(b *trace.Batch, i int) *sessionKey {
 	id, ok := b.SessionID.Get(i)
 	if !ok {
-		return &sessionKey{ordinal: p.rows}
+		p.own = sessionKey{ordinal: p.rows}
+		return &p.own
 	}
 	s := p.sessions[id]
 	if s == nil {

@@ -171,6 +171,13 @@ func (b *Batch) AppendRow(src *Batch, row int) {
 	}
 }
 
+// AppendRows appends rows of another batch.
+func (b *Batch) AppendRows(src *Batch, from, to int) {
+	for i, c := range b.cols {
+		c.AppendRows(src.cols[i], from, to)
+	}
+}
+
 // Pad makes all columns as long as ID, with unknown values, for who appends to a
 // few columns only.
 func (b *Batch) Pad() {

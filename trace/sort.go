@@ -40,7 +40,7 @@ type Sorter struct {
 	// too late for that is ErrLate.
 	Stream func() (emit func(*Batch) error)
 
-	batch *Batch
+	rows  rowStore
 	keys  []Key
 	bytes int64
 	runs  []*os.File
@@ -51,7 +51,7 @@ type Sorter struct {
 	emit  func(*Batch) error // what Stream gave
 	out   *Batch             // rows on their way there
 	sent  Key                // of the last of them
-	spare *Batch
+	spare rowStore
 }
 
 // ErrLate is the error of a row whose place in the order has been streamed already.
@@ -65,22 +65,38 @@ const minMemory = 32 << 20
 const rowOverhead = 450
 
 // Add copies row of b under key.
-func (s *Sorter) Add(b *Batch, row int, key Key) error {
-	if s.batch == nil {
-		s.batch = NewBatch()
+func (s *Sorter) Add(b *Batch, row int, key Key) error { return s.AddRows(b, row, []Key{key}) }
+
+// addedRows is how many rows are added before their size is looked at.
+const addedRows = 64
+
+// AddRows copies rows of b, the first of which is row, under their keys.
+func (s *Sorter) AddRows(b *Batch, row int, keys []Key) error {
+	for len(keys) > 0 {
+		n := min(len(keys), addedRows)
+		if err := s.addRows(b, row, keys[:n]); err != nil {
+			return err
+		}
+		row, keys = row+n, keys[n:]
 	}
-	if s.emit != nil && key.Compare(s.sent) < 0 {
-		return ErrLate
+	return nil
+}
+
+func (s *Sorter) addRows(b *Batch, row int, keys []Key) error {
+	for _, key := range keys {
+		if s.emit != nil && key.Compare(s.sent) < 0 {
+			return ErrLate
+		}
+		if s.any && key.Compare(s.last) < 0 {
+			s.moved++
+		} else {
+			s.last = key
+		}
+		s.any = true
 	}
-	if s.any && key.Compare(s.last) < 0 {
-		s.moved++
-	} else {
-		s.last = key
-	}
-	s.any = true
-	s.batch.AppendRow(b, row)
-	s.keys = append(s.keys, key)
-	s.bytes += rowSize(b, row)
+	s.rows.append(b, row, row+len(keys))
+	s.keys = append(s.keys, keys...)
+	s.bytes += rowsSize(b, row, row+len(keys))
 	limit := max(minMemory, cmp.Or(s.Memory, DefaultMemory)) / 2 // half: what the collector has not taken back yet
 	if s.emit != nil || s.Stream != nil {
 		limit /= 2 // rows that are kept are held twice for a moment
@@ -91,10 +107,19 @@ func (s *Sorter) Add(b *Batch, row int, key Key) error {
 	return nil
 }
 
-func rowSize(b *Batch, row int) int64 {
-	n := int64(rowOverhead)
+func rowsSize(b *Batch, from, to int) int64 {
+	n := int64(rowOverhead) * int64(to-from)
 	for _, c := range b.cols {
-		n += int64(c.RowBytes(row))
+		n += int64(c.RowsBytes(from, to))
+	}
+	return n
+}
+
+// inARow returns how many of index, up to most, are one after another.
+func inARow(index []int, most int) int {
+	n := 1
+	for n < min(len(index), most) && index[n] == index[n-1]+1 {
+		n++
 	}
 	return n
 }
@@ -118,25 +143,30 @@ func (s *Sorter) full() error {
 		return err
 	}
 	rest, keys := s.spare, make([]Key, 0, cap(s.keys))
-	if rest == nil {
-		rest = NewBatch()
-	}
 	s.bytes = 0
-	for _, i := range index[sent:] {
-		rest.AppendRow(s.batch, i)
-		keys = append(keys, s.keys[i])
-		s.bytes += rowSize(s.batch, i)
+	for index = index[sent:]; len(index) > 0; {
+		n := inARow(index, len(index))
+		from, to := index[0], index[0]+n
+		s.rows.each(from, to, func(b *Batch, from, to int) {
+			rest.append(b, from, to)
+			s.bytes += rowsSize(b, from, to)
+		})
+		keys = append(keys, s.keys[from:to]...)
+		index = index[n:]
 	}
-	s.batch.Reset()
-	s.batch, s.spare, s.keys = rest, s.batch, keys
+	s.rows.reset()
+	s.rows, s.spare, s.keys = rest, s.rows, keys
 	return nil
 }
 
 // send streams rows of memory.
 func (s *Sorter) send(index []int) error {
-	for _, i := range index {
-		s.out.AppendRow(s.batch, i)
-		s.sent = s.keys[i]
+	for len(index) > 0 {
+		n := inARow(index, BatchRows-s.out.Len())
+		from, to := index[0], index[0]+n
+		s.rows.copyTo(s.out, from, to)
+		s.sent = s.keys[to-1]
+		index = index[n:]
 		if s.out.Len() == BatchRows {
 			if err := s.emit(s.out); err != nil {
 				return err
@@ -213,7 +243,7 @@ func (s *Sorter) spill() error {
 		out.major.Append(s.keys[i].Major)
 		out.minor.Append(s.keys[i].Minor)
 		out.tie.Append(s.keys[i].Tie)
-		out.rows.AppendRow(s.batch, i)
+		s.rows.copyTo(out.rows, i, i+1)
 		if out.rows.Len() == BatchRows {
 			if err := w.Write(out.cols); err != nil {
 				return fmt.Errorf("sort: write run: %w", err)
@@ -227,14 +257,14 @@ func (s *Sorter) spill() error {
 	if err := w.Close(); err != nil {
 		return fmt.Errorf("sort: write run: %w", err)
 	}
-	s.batch, s.keys, s.bytes = NewBatch(), s.keys[:0], 0
+	s.rows, s.keys, s.bytes = rowStore{}, s.keys[:0], 0
 	return nil
 }
 
 // Sorted hands all rows to emit, in order, in batches that are reused; those that
 // were streamed already do not come again.
 func (s *Sorter) Sorted(emit func(*Batch) error) error {
-	if s.batch == nil {
+	if !s.any {
 		return nil
 	}
 	if s.emit != nil {
@@ -256,8 +286,10 @@ func (s *Sorter) Sorted(emit func(*Batch) error) error {
 
 func (s *Sorter) emitMemory(emit func(*Batch) error) error {
 	out := NewBatch()
-	for _, i := range s.order() {
-		out.AppendRow(s.batch, i)
+	for index := s.order(); len(index) > 0; {
+		n := inARow(index, BatchRows-out.Len())
+		s.rows.copyTo(out, index[0], index[0]+n)
+		index = index[n:]
 		if out.Len() == BatchRows {
 			if err := emit(out); err != nil {
 				return err

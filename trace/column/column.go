@@ -14,13 +14,14 @@ import (
 
 // A Column is one column of a batch.
 type Column interface {
-	Len() int                           // rows
-	AppendNulls(n int)                  // appends unknown rows
-	Reset()                             // forgets the rows, keeps the memory
-	AppendRow(src Column, row int)      // appends one row of a column of the same type
+	Len() int                      // rows
+	AppendNulls(n int)             // appends unknown rows
+	Reset()                        // forgets the rows, keeps the memory
+	AppendRow(src Column, row int) // appends one row of a column of the same type
+	AppendRows(src Column, from, to int)
 	Leaves() int                        // Parquet leaf columns it is stored in
 	RowBytes(row int) int               // rough size of a row before encoding
-	rangeBytes(from, to int) int        // the sum of RowBytes
+	RowsBytes(from, to int) int         // the sum of RowBytes
 	write(w []leafWriter, from, to int) // adds rows to the leaf writers
 	read(r []*leafReader, n int) error  // appends n rows
 }
@@ -86,6 +87,13 @@ func (c *Flat[T]) AppendRow(src Column, row int) {
 	c.Null = append(c.Null, s.Null[row])
 }
 
+// AppendRows appends rows of src, a *Flat[T].
+func (c *Flat[T]) AppendRows(src Column, from, to int) {
+	s := src.(*Flat[T])
+	c.Values = append(c.Values, s.Values[from:to]...)
+	c.Null = append(c.Null, s.Null[from:to]...)
+}
+
 // Leaves returns 1.
 func (c *Flat[T]) Leaves() int { return 1 }
 
@@ -99,7 +107,8 @@ func (c *Flat[T]) RowBytes(row int) int {
 	return 8
 }
 
-func (c *Flat[T]) rangeBytes(from, to int) int {
+// RowsBytes counts rows.
+func (c *Flat[T]) RowsBytes(from, to int) int {
 	return bytesBetween(c, from, to)
 }
 
@@ -333,19 +342,42 @@ func (c *List) AppendRow(src Column, row int) {
 	c.EndRow(known)
 }
 
+// AppendRows appends rows of src, a *List with the same fields.
+func (c *List) AppendRows(src Column, from, to int) {
+	s := src.(*List)
+	if from == to {
+		return
+	}
+	first, last := int(s.Offsets[from]), int(s.Offsets[to])
+	c.AppendNulls(to - from)
+	rows := len(c.Null) - (to - from)
+	copy(c.Null[rows:], s.Null[from:to])
+	move := c.Offsets[rows] - s.Offsets[from]
+	for i := from; i < to; i++ {
+		c.Offsets[rows+1+i-from] = s.Offsets[i+1] + move
+	}
+	for i, f := range c.Fields {
+		f.AppendRows(s.Fields[i], first, last)
+	}
+	if c.Fields[0].Len() > math.MaxInt32 {
+		panic("column: a batch of lists holds more than 2^31 elements")
+	}
+}
+
 // Leaves returns the number of fields.
 func (c *List) Leaves() int { return len(c.Fields) }
 
 // RowBytes counts the elements of a row.
-func (c *List) RowBytes(row int) int { return c.rangeBytes(row, row+1) }
+func (c *List) RowBytes(row int) int { return c.RowsBytes(row, row+1) }
 
-func (c *List) rangeBytes(from, to int) int {
+// RowsBytes counts the elements of rows.
+func (c *List) RowsBytes(from, to int) int {
 	n := to - from
 	if n == 0 {
 		return 0
 	}
 	for _, f := range c.Fields {
-		n += f.rangeBytes(int(c.Offsets[from]), int(c.Offsets[to]))
+		n += f.RowsBytes(int(c.Offsets[from]), int(c.Offsets[to]))
 	}
 	return n
 }

@@ -58,13 +58,22 @@ func (c *Words) AppendRow(src Column, row int) {
 	c.Places = append(c.Places, c.Place(src.(*Words).Get(row)))
 }
 
+// AppendRows appends rows of src, a *Words.
+func (c *Words) AppendRows(src Column, from, to int) {
+	s := src.(*Words)
+	for _, p := range s.Places[from:to] {
+		c.Places = append(c.Places, c.Place(s.Table[p]))
+	}
+}
+
 // Leaves returns 1.
 func (c *Words) Leaves() int { return 1 }
 
 // RowBytes counts a place.
 func (c *Words) RowBytes(int) int { return 4 }
 
-func (c *Words) rangeBytes(from, to int) int { return 4 * (to - from) }
+// RowsBytes counts places.
+func (c *Words) RowsBytes(from, to int) int { return 4 * (to - from) }
 
 func (c *Words) write(w []leafWriter, from, to int) {
 	l := w[0].(*leaf[string])

@@ -111,7 +111,7 @@ func (w *Writer) fit(cols []Column, from, n int) (to, size int) {
 	rows := min(n-from, DefaultRowGroupRows-w.rows)
 	of := func(rows int) (size int) {
 		for _, c := range cols {
-			size += c.rangeBytes(from, from+rows)
+			size += c.RowsBytes(from, from+rows)
 		}
 		return size
 	}
