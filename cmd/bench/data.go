@@ -91,11 +91,11 @@ func importArm(w *work, write bool) error {
 		w.end(float64(rows))
 		return err
 	}
-	f, err := os.Create(filepath.Join(w.dir, "out.parquet"))
+	f, err := trace.Create(filepath.Join(w.dir, "out.parquet")) // as the command does
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer f.Abort()
 	meta, err := formats.Import(context.Background(), &mooncake.Importer{}, src, f, 0, trace.Step{}, bad)
 	w.end(float64(meta.Counts.Kept))
 	return err
@@ -337,12 +337,16 @@ func writeTraceFile(dir string) error {
 	return w.Close(trace.Meta{Clock: trace.ClockTrace})
 }
 
+// readBatches reads five of the columns into batches.
 func readBatches(w *work) error {
 	r, err := trace.Open(filepath.Join(w.dir, "trace.parquet"))
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	if err := r.Only("id", "arrival_ns", "input_tokens", "output_tokens", "block_ids"); err != nil {
+		return err
+	}
 	w.begin()
 	b := trace.NewBatch()
 	rows := 0
@@ -364,7 +368,7 @@ func readBatches(w *work) error {
 	return nil
 }
 
-// readGeneric reads five of the columns into structs.
+// readGeneric reads the same columns into structs.
 func readGeneric(w *work) error {
 	type row struct {
 		ID      int64    `parquet:"id"`
