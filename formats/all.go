@@ -20,6 +20,7 @@ import (
 	"reprise/formats/ragpulse"
 	"reprise/formats/rows"
 	"reprise/formats/sagemaker"
+	"reprise/formats/servegen"
 	"reprise/formats/sglang"
 	"reprise/formats/sharegpt"
 	"reprise/formats/source"
@@ -196,6 +197,17 @@ var All = []Format{
 		Detect:      vllm.Detect,
 		NewImporter: func(o Options) (Importer, error) { return &vllm.Importer{}, nil },
 		NewExporter: func() Exporter { return vllm.Exporter{} },
+	},
+	{
+		Name: "servegen", Doc: "ServeGen, rates and lengths by client: requests are drawn; CSV and JSON pairs",
+		Detect: servegen.Detect,
+		Flags:  []string{"seed", "from", "duration"},
+		NewImporter: func(o Options) (Importer, error) {
+			if o.From < 0 || o.Duration < 0 {
+				return nil, fmt.Errorf("--from %v, --duration %v: must not be below 0", o.From, o.Duration)
+			}
+			return &servegen.Importer{Seed: o.Seed, From: o.From, Duration: o.Duration}, nil
+		},
 	},
 	{
 		Name: "guidellm", Doc: "what guidellm replays, times in seconds: JSONL",

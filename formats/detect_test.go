@@ -13,7 +13,7 @@ import (
 
 // detected are the directories of samples, ours and the published ones, and the
 // format of what is in them; "" = no format, and no two.
-var detected = map[string]string{"lmcache_agent": "lmcache", "servegen": "", "mapper": ""}
+var detected = map[string]string{"lmcache_agent": "lmcache", "mapper": ""}
 
 // TestEveryFileHasOneFormat asks all formats about every sample and every
 // published file: exactly one must take it.

@@ -52,6 +52,10 @@ type Options struct {
 	Zone          string        // offset from UTC of calendar times that name none; "" = UTC
 	KeepPrivate   bool          // keep users, keys, addresses and metadata (litellm)
 
+	Seed     uint64        // of what is drawn (servegen)
+	From     time.Duration // since the data begin (servegen)
+	Duration time.Duration // from From on; 0 = to the end of the data (servegen)
+
 	Map *mapper.Mapping // which column is which (csv, jsonl, parquet)
 
 	Count   func(text string) int // tokens of a text, for texts without counts (sharegpt); nil = such counts stay unknown

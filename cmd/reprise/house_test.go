@@ -34,6 +34,7 @@ var arrows = []arrow{
 	{"reprise/analysis/stats", []string{"reprise/analysis/stats"}},
 	{"reprise/analysis/prefix", []string{"reprise/trace", "reprise/analysis/stats", "reprise/analysis/prefix"}},
 	{"reprise/analysis", []string{"reprise/trace", "reprise/analysis", "reprise/synth/model"}},
+	{"reprise/formats/servegen", []string{"reprise/trace", "reprise/formats", "reprise/synth/model", "reprise/analysis/stats"}}, // laws, not requests
 	{"reprise/formats", []string{"reprise/trace", "reprise/formats", "reprise/synth/model"}},
 	{"reprise/trace", []string{"reprise/trace"}},
 }

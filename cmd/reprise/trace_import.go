@@ -36,7 +36,7 @@ reason. What was read, kept, rejected and decided is printed.
 Example:
    reprise trace import conversation_trace.jsonl -o prod.parquet`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "canonical trace to write; - for standard output", Required: true},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "canonical trace to write; - for standard output (needed but with --model)"},
 			&cli.StringFlag{Name: "format", Value: "auto", Usage: "auto (by content), " + strings.Join(formats.Names(false), ", ")},
 			&cli.StringFlag{Name: "rejects", Usage: "file for rejected and merged rows (default OUT.rejects.jsonl); needed with -o -"},
 			&cli.BoolFlag{Name: "strict", Usage: "stop at the first row that cannot be used"},
@@ -54,6 +54,10 @@ Example:
 			&cli.BoolFlag{Name: "single-turn", Usage: "only the first turn of each conversation (sharegpt)"},
 			&cli.StringFlag{Name: "tokenizer", Usage: "tokenizer.json of the model: counts the tokens of texts (sharegpt, lmcache; baseten with --recount)"},
 			&cli.BoolFlag{Name: "recount", Usage: "count tokens with --tokenizer in place of the recorded counts, which stay in attributes (baseten)"},
+			&cli.Uint64Flag{Name: "seed", Usage: "seed of the requests that are drawn (servegen; default: 0)"},
+			&cli.DurationFlag{Name: "from", Usage: "draw from this time of the data on (servegen)"},
+			&cli.DurationFlag{Name: "duration", Usage: "length of time to draw (servegen; default: to the end of the data)"},
+			&cli.StringFlag{Name: "model", Usage: "workload model to write instead of a trace, for reprise synth (servegen)"},
 			&cli.BoolFlag{Name: "json", Usage: "print the account as one JSON object"},
 		},
 		Action: runImport,
@@ -71,13 +75,19 @@ func importFormats() string {
 
 // importFlags are the flags that change what an import gives; they stand in the
 // history.
-var importFlags = []string{"block-tokens", "time-unit", "input-lengths", "nested-time", "keep-pairs", "gap-cap", "session-column", "zone", "keep-private", "single-turn", "recount"}
+var importFlags = []string{"block-tokens", "time-unit", "input-lengths", "nested-time", "keep-pairs", "gap-cap", "session-column", "zone", "keep-private", "single-turn", "recount", "seed", "from", "duration"}
 
 func runImport(ctx context.Context, c *cli.Command) error {
 	if c.Args().Len() == 0 {
 		return misuse("name at least one file, directory or -", "nothing to import")
 	}
+	if c.String("model") != "" {
+		return runImportModel(ctx, c)
+	}
 	out := c.String("output")
+	if out == "" {
+		return misuse("see: "+c.FullName()+" --help", "%s needs --output", c.FullName())
+	}
 	rejectsPath := c.String("rejects")
 	if rejectsPath == "" {
 		if out == "-" {
@@ -119,11 +129,15 @@ func runImport(ctx context.Context, c *cli.Command) error {
 		BlockTokens: c.Int("block-tokens"), TimeUnit: c.String("time-unit"), InputLengths: c.String("input-lengths"),
 		NestedTime: c.String("nested-time"), KeepPairs: c.Bool("keep-pairs"), GapCap: c.Duration("gap-cap"),
 		SessionColumn: c.String("session-column"), Zone: c.String("zone"), KeepPrivate: c.Bool("keep-private"), SingleTurn: c.Bool("single-turn"), Recount: c.Bool("recount"),
+		Seed: c.Uint64("seed"), From: c.Duration("from"), Duration: c.Duration("duration"),
 	}
 	if err := applies(c, format); err != nil {
 		return err
 	}
 	step := trace.Step{Command: "trace import", Version: version, Flags: setFlags(c, importFlags)}
+	if format.Name == "servegen" {
+		step.Seed = &options.Seed
+	}
 	if err := countWith(c, format.Name, &options, &step); err != nil {
 		return err
 	}
