@@ -192,6 +192,8 @@ func (r *run) do(ctx context.Context) error {
 	defer r.abort(nil)
 	q := r.prepare(ctx)
 	q.fill() // so that the request due at 0 is not late for being rendered
+	loud := quiet()
+	defer loud()
 	usage := measureClient()
 	begin := time.Now()
 	r.base.Store(&begin)
