@@ -182,7 +182,7 @@ func (c *collection) addChunks(r *results.Result) {
 	c.tokens.Chunks += int64(chunks)
 	c.tokens.SharedReads += int64(shared)
 	if source, ok := results.LedgerSource(r.Ledger); ok {
-		c.ledgerSources.add(string(source))
+		c.ledgerSources.add(source.String())
 	}
 }
 
@@ -201,14 +201,14 @@ func (c *collection) addTokens(r *results.Result) {
 	}
 	if n, ok := r.OutputTokens.Get(); ok {
 		c.output.one(n)
-		c.outputSources.add(string(r.OutputSource.Or(results.SourceUnknown)))
+		c.outputSources.add(r.OutputSource.Or(results.SourceUnknown).String())
 		if r.ReasoningTokens.Known {
 			t.Reasoning.add(r.ReasoningTokens.Value, n)
 		}
 	} else {
 		c.uncounts.output++
 		c.output.absent.add(whyNoOSL)
-		c.outputSources.add(string(results.SourceUnknown))
+		c.outputSources.add(results.SourceUnknown.String())
 	}
 	if d, ok := r.LedgerDifference.Get(); ok {
 		t.LedgerDifference.add(d)

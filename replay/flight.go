@@ -129,7 +129,9 @@ func (f *flight) Done(x *transport.Exchange) {
 	if x.Resent {
 		f.response.Account.Note("sent again: the server had closed the open connection")
 	}
-	f.book(f.response.Close(end))
+	var s ledger.Summary
+	f.response.End(&end, &s)
+	f.book(&s)
 	f.response.Account.Transcript = nil
 	if f.converses {
 		f.run.renderer.answered(f.res.Session.Value, &f.said)
@@ -160,7 +162,7 @@ func (f *flight) times(x *transport.Exchange) {
 	r.End = trace.Some(x.Ended)
 }
 
-func (f *flight) book(s ledger.Summary) {
+func (f *flight) book(s *ledger.Summary) {
 	r := &f.res
 	at := func(o trace.Optional[time.Duration]) trace.Optional[time.Duration] {
 		if !o.Known {

@@ -290,7 +290,7 @@ func writePlain(w *work) error {
 	rows := make([]list, 500)
 	for i := range rows {
 		for _, e := range aResult(i, 200, r).Ledger {
-			rows[i].Ledger = append(rows[i].Ledger, entry{e.At, &e.Tokens.Value, string(e.Kind), e.Choice, string(e.Source), e.Event, e.SharedRead})
+			rows[i].Ledger = append(rows[i].Ledger, entry{e.At, &e.Tokens.Value, e.Kind.String(), e.Choice, e.Source.String(), e.Event, e.SharedRead})
 		}
 	}
 	w.begin()

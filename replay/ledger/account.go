@@ -102,7 +102,7 @@ func (a *Account) Chunk(s Stamp, deltas []Delta, u Usage) {
 	if u.Output.Known {
 		a.count.observe(u.Output.Value)
 	}
-	a.mergeUsage(u)
+	a.usage.merge(&u)
 }
 
 // Usage books a usage that came in an event of its own. It never makes a chunk
@@ -116,7 +116,7 @@ func (a *Account) Usage(s Stamp, u Usage) {
 		}
 		a.count.observe(u.Output.Value)
 	}
-	a.mergeUsage(u)
+	a.usage.merge(&u)
 }
 
 // Body books a response that came as one body. It has no chunks, so no TTFT
@@ -135,7 +135,7 @@ func (a *Account) Body(deltas []Delta, u Usage, asked bool) {
 			a.Transcript.add(d)
 		}
 	}
-	a.mergeUsage(u)
+	a.usage.merge(&u)
 }
 
 // Answered says that a body was a whole answer though it holds no choices
@@ -143,7 +143,7 @@ func (a *Account) Body(deltas []Delta, u Usage, asked bool) {
 func (a *Account) Answered(u Usage) {
 	a.body = true
 	a.chunks++
-	a.mergeUsage(u)
+	a.usage.merge(&u)
 }
 
 // Done books the protocol's end marker or end event (R9).
@@ -228,14 +228,19 @@ func intern(reason []byte) string {
 	return string(reason)
 }
 
-func (a *Account) mergeUsage(u Usage) {
-	for _, f := range []struct{ to, from *trace.Optional[int64] }{
-		{&a.usage.Input, &u.Input}, {&a.usage.Cached, &u.Cached},
-		{&a.usage.Output, &u.Output}, {&a.usage.Reasoning, &u.Reasoning},
-	} {
-		if f.from.Known {
-			*f.to = *f.from
-		}
+// merge takes what u knows.
+func (all *Usage) merge(u *Usage) {
+	if u.Input.Known {
+		all.Input = u.Input
+	}
+	if u.Cached.Known {
+		all.Cached = u.Cached
+	}
+	if u.Output.Known {
+		all.Output = u.Output
+	}
+	if u.Reasoning.Known {
+		all.Reasoning = u.Reasoning
 	}
 }
 

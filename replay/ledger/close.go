@@ -60,23 +60,28 @@ type Summary struct {
 }
 
 // Close ends the account and says what the response was.
-func (a *Account) Close(e Ending) Summary {
-	s := Summary{End: e.At, Input: a.usage.Input, Cached: a.usage.Cached, Ledger: a.entries, Timings: a.timings}
+func (a *Account) Close(e Ending) (s Summary) {
+	a.End(&e, &s)
+	return s
+}
+
+// End is Close into s, an empty summary: the stack of a connection's goroutine
+// has no room for copies.
+func (a *Account) End(e *Ending, s *Summary) {
+	s.End, s.Input, s.Cached, s.Ledger, s.Timings = e.At, a.usage.Input, a.usage.Cached, a.entries, a.timings
 	if e.Status != 0 {
 		s.Status = trace.Some(int32(e.Status))
 	}
 	s.Outcome, s.Cause = a.outcome(e)
 	s.FinishReason = known(a.finishReason())
 
-	row := results.Result{Ledger: a.entries}
-	s.FirstToken = optional(results.TTFT(&row))
-	s.FirstOutput = optional(results.TTFO(&row))
-	s.LastToken = optional(results.LastToken(&row))
-	a.closeCounts(&s)
+	s.FirstToken = optional(results.FirstToken(a.entries))
+	s.FirstOutput = optional(results.FirstOutput(a.entries))
+	s.LastToken = optional(results.FinalToken(a.entries))
+	a.closeCounts(s)
 
-	a.closingNotes(&s, e)
+	a.closingNotes(s, e)
 	s.Note = known(strings.Join(a.notes, "; "))
-	return s
 }
 
 func known(s string) trace.Optional[string] {
@@ -90,7 +95,7 @@ func optional[T any](v T, ok bool) trace.Optional[T] {
 // outcome applies R9 and R10. An error ends everything; then a terminal signal
 // makes the response complete, however the transport ended; then the transport
 // decides.
-func (a *Account) outcome(e Ending) (string, trace.Optional[string]) {
+func (a *Account) outcome(e *Ending) (string, trace.Optional[string]) {
 	switch {
 	case e.Kind == EndUnsent:
 		return results.OutcomeUnsent, known(e.Cause)
@@ -133,7 +138,7 @@ func (a *Account) empty() bool {
 }
 
 // incomplete is the outcome of a response without a terminal signal.
-func (a *Account) incomplete(e Ending) (string, trace.Optional[string]) {
+func (a *Account) incomplete(e *Ending) (string, trace.Optional[string]) {
 	switch e.Kind {
 	case EndReset:
 		return results.OutcomeReset, known(a.because(or(e.Cause, "connection broke")))
@@ -168,7 +173,7 @@ func (a *Account) because(cause string) string {
 
 // statusCause tells an error response: the status, and the error object of its
 // body or the first bytes of the body.
-func (a *Account) statusCause(e Ending) string {
+func (a *Account) statusCause(e *Ending) string {
 	text := a.cause
 	if text == "" {
 		text = shorten(string(e.Body[:min(len(e.Body), longestCause)]))
@@ -212,7 +217,7 @@ func (a *Account) finishReason() string {
 }
 
 // closingNotes adds the doubts that only the end shows.
-func (a *Account) closingNotes(s *Summary, e Ending) {
+func (a *Account) closingNotes(s *Summary, e *Ending) {
 	if a.shown != "" {
 		a.Note(a.shown)
 		if a.malformed > 1 {

@@ -154,17 +154,17 @@ func (a *Account) silentKind(c *choice, d *Delta, n count) results.Kind {
 	switch {
 	case !n.n.Known || n.n.Value == 0:
 		return results.KindNone
-	case d.Kind != "":
+	case d.Kind != 0:
 		return d.Kind
 	}
 	return c.kind
 }
 
 func (a *Account) append(s Stamp, kind results.Kind, choice int32, n trace.Optional[int32], source results.Source) {
-	a.entries = append(a.entries, results.Entry{
-		At: int64(s.At / time.Microsecond), Tokens: n, Kind: kind, Choice: choice,
-		Source: source, Event: int32(s.Event), SharedRead: s.SharedRead,
-	})
+	a.entries = append(a.entries, results.Entry{})
+	e := &a.entries[len(a.entries)-1]
+	e.At, e.Tokens, e.Kind, e.Choice = int64(s.At/time.Microsecond), n, kind, choice
+	e.Source, e.Event, e.SharedRead = source, int32(s.Event), s.SharedRead
 }
 
 // local counts one part of d with the tokenizer.

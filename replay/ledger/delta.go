@@ -51,20 +51,16 @@ func (d *Delta) toolSize() (n int) {
 // parts returns the kinds of text in d: reasoning first, so that the last part
 // is output if there is any.
 func (d *Delta) parts() (kinds [4]results.Kind, n int) {
-	for _, p := range [...]struct {
-		kind results.Kind
-		size int
-	}{
-		{results.KindReasoning, len(d.Reasoning)},
-		{results.KindContent, len(d.Content)},
-		{results.KindRefusal, len(d.Refusal)},
-		{results.KindTool, d.toolSize()},
-	} {
-		if p.size > 0 {
-			kinds[n] = p.kind
+	has := func(kind results.Kind, size int) {
+		if size > 0 {
+			kinds[n] = kind
 			n++
 		}
 	}
+	has(results.KindReasoning, len(d.Reasoning))
+	has(results.KindContent, len(d.Content))
+	has(results.KindRefusal, len(d.Refusal))
+	has(results.KindTool, d.toolSize())
 	return kinds, n
 }
 

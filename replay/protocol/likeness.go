@@ -106,23 +106,23 @@ var (
 	keyTotal      = []byte(`"total_tokens":`)
 )
 
-// match returns what the event holds if it is like the one remembered.
-func (l *likeness) match(data []byte) (d ledger.Delta, u ledger.Usage, ok bool) {
+// match sets d and u to what the event holds if it is like the one remembered.
+func (l *likeness) match(data []byte, d *ledger.Delta, u *ledger.Usage) bool {
 	if !l.armed || !bytes.HasPrefix(data, l.parts[0]) {
-		return d, u, false
+		return false
 	}
 	rest := data[len(l.parts[0]):]
 	n := plainText(rest)
 	if n <= 0 || !bytes.HasPrefix(rest[n:], l.parts[1]) {
-		return d, u, false
+		return false
 	}
 	text := rest[:n:n]
 	rest = rest[n+len(l.parts[1]):]
-	u = l.usage
+	*u = l.usage
 	for i := range l.n {
 		value, width := digits(rest)
 		if width == 0 || !bytes.HasPrefix(rest[width:], l.parts[i+2]) {
-			return d, u, false
+			return false
 		}
 		if l.counts[i] == likeOutput {
 			u.Output.Value = value
@@ -130,11 +130,11 @@ func (l *likeness) match(data []byte) (d ledger.Delta, u ledger.Usage, ok bool) 
 		rest = rest[width+len(l.parts[i+2]):]
 	}
 	if len(rest) != 0 {
-		return d, u, false
+		return false
 	}
-	d = l.delta
+	*d = l.delta
 	d.Content = text
-	return d, u, true
+	return true
 }
 
 // plainText returns the length of the text before the quote that ends it; -1 if

@@ -17,6 +17,7 @@ type openAI struct {
 	kind   results.Kind // of a choice's tokens without text, if known from the protocol
 	like   likeness     // the event before
 	one    [1]ledger.Delta
+	usage  ledger.Usage // of one
 }
 
 func (d *openAI) Reset() {}
@@ -29,11 +30,15 @@ func (d *openAI) Event(e sse.Event, a *ledger.Account) {
 	if !more {
 		return
 	}
-	if delta, usage, ok := d.like.match(data); ok {
-		d.one[0] = delta
-		a.Chunk(s, d.one[:], usage)
+	if d.like.match(data, &d.one[0], &d.usage) {
+		a.Chunk(s, d.one[:], d.usage)
 		return
 	}
+	d.unlike(s, data, a)
+}
+
+// unlike books an event that is not like the one before.
+func (d *openAI) unlike(s ledger.Stamp, data []byte, a *ledger.Account) {
 	p, ok := d.parse(data)
 	if !ok {
 		a.Malformed(s, data)
@@ -194,7 +199,7 @@ func (d *openAI) message(c *cursor, delta *ledger.Delta) {
 	}
 	delta.Tools = d.tools[start:len(d.tools):len(d.tools)]
 	if len(delta.Content) == 0 && (len(delta.Tools) > 0 || delta.Role) {
-		delta.Kind = "" // an empty content beside a role or a tool call says nothing
+		delta.Kind = 0 // an empty content beside a role or a tool call says nothing
 	}
 }
 

@@ -149,14 +149,20 @@ func (r *Response) feed(p []byte, at time.Duration) error {
 
 // Close ends the response and returns what it was. Status and Body of e are
 // taken from the response if e has none.
-func (r *Response) Close(e ledger.Ending) ledger.Summary {
+func (r *Response) Close(e ledger.Ending) (s ledger.Summary) {
+	r.End(&e, &s)
+	return s
+}
+
+// End is Close into s, an empty summary.
+func (r *Response) End(e *ledger.Ending, s *ledger.Summary) {
 	if e.Status == 0 {
 		e.Status = r.status
 	}
 	if e.Kind == ledger.EndClean || r.framing == framingEvents {
-		r.finish(&e)
+		r.finish(e)
 	}
-	return r.Account.Close(e)
+	r.Account.End(e, s)
 }
 
 // finish reads what stood open at the end.

@@ -34,7 +34,12 @@ func between(from, to trace.Optional[time.Duration]) (time.Duration, bool) {
 // TTFT is the time from sent to the first chunk with a token of any kind (R6).
 // A chunk of text whose tokens are not known counts: it holds at least one.
 func TTFT(r *Result) (time.Duration, bool) {
-	for c := range Chunks(r.Ledger) {
+	return FirstToken(r.Ledger)
+}
+
+// FirstToken is the TTFT of a ledger.
+func FirstToken(ledger []Entry) (time.Duration, bool) {
+	for c := range Chunks(ledger) {
 		if c.HasTokens() {
 			return c.At, true
 		}
@@ -45,7 +50,12 @@ func TTFT(r *Result) (time.Duration, bool) {
 // TTFO is the time from sent to the first chunk with a token that is not
 // reasoning (R6).
 func TTFO(r *Result) (time.Duration, bool) {
-	for c := range Chunks(r.Ledger) {
+	return FirstOutput(r.Ledger)
+}
+
+// FirstOutput is the TTFO of a ledger.
+func FirstOutput(ledger []Entry) (time.Duration, bool) {
+	for c := range Chunks(ledger) {
 		if c.HasTokens() && c.Output {
 			return c.At, true
 		}
@@ -54,8 +64,11 @@ func TTFO(r *Result) (time.Duration, bool) {
 }
 
 // LastToken is the time from sent to the last chunk with a token.
-func LastToken(r *Result) (at time.Duration, ok bool) {
-	for c := range Chunks(r.Ledger) {
+func LastToken(r *Result) (at time.Duration, ok bool) { return FinalToken(r.Ledger) }
+
+// FinalToken is the LastToken of a ledger.
+func FinalToken(ledger []Entry) (at time.Duration, ok bool) {
+	for c := range Chunks(ledger) {
 		if c.HasTokens() {
 			at, ok = c.At, true
 		}

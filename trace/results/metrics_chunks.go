@@ -104,20 +104,11 @@ func CountFell(r *Result) bool {
 // there is no such chunk.
 func LedgerSource(ledger []Entry) (worst Source, ok bool) {
 	for c := range Chunks(ledger) {
-		if c.HasTokens() && (!ok || trust(c.Source) > trust(worst)) {
+		if c.HasTokens() && (!ok || c.Source > worst) {
 			worst, ok = c.Source, true
 		}
 	}
 	return worst, ok
-}
-
-func trust(s Source) int {
-	for i, known := range [...]Source{SourceIDs, SourceUsage, SourceLogprobs, SourceFormat, SourceLocal} {
-		if s == known {
-			return i
-		}
-	}
-	return 5
 }
 
 // SharedReads returns how many chunks with tokens there are and how many of

@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,10 +19,11 @@ func row(osl int64, entries ...string) *Result {
 	event, lastAt := int32(-1), int64(-1)
 	for _, s := range entries {
 		var e Entry
-		var tokens string
-		if _, err := fmt.Sscan(s, &e.At, &tokens, &e.Kind, &e.Choice); err != nil {
+		var tokens, kind string
+		if _, err := fmt.Sscan(s, &e.At, &tokens, &kind, &e.Choice); err != nil {
 			panic(err)
 		}
+		e.Kind = Kind(slices.Index(kindNames[:], kind))
 		if e.At != lastAt {
 			event++
 		}

@@ -78,28 +78,40 @@ type Entry struct {
 	SharedRead bool  // the read that completed it had completed an earlier event too
 }
 
-// A Kind says what a part of a chunk holds.
-type Kind string
+// A Kind says what a part of a chunk holds. The zero value says nothing; it is
+// in no ledger.
+type Kind uint8
 
 const (
-	KindNone      Kind = "none"      // role-only or empty: 0 tokens
-	KindReasoning Kind = "reasoning" // thinking
-	KindContent   Kind = "content"   // text of the answer
-	KindTool      Kind = "tool"      // name or arguments of a tool call
-	KindRefusal   Kind = "refusal"   // text of a refusal
+	KindNone      Kind = 1 + iota // role-only or empty: 0 tokens
+	KindReasoning                 // thinking
+	KindContent                   // text of the answer
+	KindTool                      // name or arguments of a tool call
+	KindRefusal                   // text of a refusal
 )
+
+var kindNames = [...]string{"", "none", "reasoning", "content", "tool", "refusal"}
+
+// String returns the name that files have.
+func (k Kind) String() string { return kindNames[k] }
 
 // A Source says where a token count came from, in the order of trust of rule R4.
-type Source string
+// The zero value says nothing; it is in no ledger.
+type Source uint8
 
 const (
-	SourceIDs      Source = "token_ids" // token ids in the event
-	SourceUsage    Source = "usage"     // the server's usage: running (difference to the last) or final
-	SourceLogprobs Source = "logprobs"  // log-probability entries
-	SourceFormat   Source = "format"    // the protocol sends one token per event
-	SourceLocal    Source = "local"     // a local tokenizer
-	SourceUnknown  Source = "unknown"
+	SourceIDs      Source = 1 + iota // token ids in the event
+	SourceUsage                      // the server's usage: running (difference to the last) or final
+	SourceLogprobs                   // log-probability entries
+	SourceFormat                     // the protocol sends one token per event
+	SourceLocal                      // a local tokenizer
+	SourceUnknown
 )
+
+var sourceNames = [...]string{"", "token_ids", "usage", "logprobs", "format", "local", "unknown"}
+
+// String returns the name that files have.
+func (s Source) String() string { return sourceNames[s] }
 
 // Outcome classes of Result.Outcome.
 const (

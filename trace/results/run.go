@@ -305,6 +305,9 @@ func readBatches(path string, b *batch) iter.Seq[error] {
 			if err == io.EOF {
 				return
 			}
+			if err == nil {
+				err = b.check()
+			}
 			if err != nil {
 				err = fmt.Errorf("%s: %w", path, err)
 			}

@@ -1,6 +1,8 @@
 package results
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
@@ -114,6 +116,12 @@ type batch struct {
 
 func newBatch() *batch {
 	b := &batch{}
+	for _, name := range kindNames {
+		b.kind.Place(name)
+	}
+	for _, name := range sourceNames {
+		b.source.Place(name)
+	}
 	b.ledger = column.NewList(&b.at, &b.tokens, &b.kind, &b.choice, &b.source, &b.event, &b.shared)
 	b.cols = []column.Column{
 		&b.id, &b.pass, &b.phase, &b.worker, &b.url, &b.protocol, &b.model, &b.session, &b.turn, &b.agent,
@@ -124,6 +132,28 @@ func newBatch() *batch {
 		b.ledger, &b.difference, &b.recordedTTFT, &b.recordedE2E,
 	}
 	return b
+}
+
+// check refuses names that this program does not know: a later one has written
+// the file.
+func (b *batch) check() error {
+	if t := b.kind.Table; len(t) > len(kindNames) {
+		return fmt.Errorf("column ledger.kind: no kind is called %q", t[len(kindNames)])
+	}
+	if t := b.source.Table; len(t) > len(sourceNames) {
+		return fmt.Errorf("column ledger.source: no source is called %q", t[len(sourceNames)])
+	}
+	for i, s := range b.outputSource.Values {
+		if _, ok := named(sourceNames[:], s); !ok && !b.outputSource.Null[i] {
+			return fmt.Errorf("column output_source: no source is called %q", s)
+		}
+	}
+	return nil
+}
+
+func named(names []string, name string) (int, bool) {
+	i := slices.Index(names, name)
+	return max(i, 0), i >= 0
 }
 
 func (b *batch) len() int { return b.id.Len() }
@@ -172,7 +202,7 @@ func (b *batch) append(r *Result) {
 	put(&b.plannedOut, r.PlannedOutputTokens)
 	put(&b.output, r.OutputTokens)
 	put(&b.reasoning, r.ReasoningTokens)
-	b.outputSource.AppendIf(string(r.OutputSource.Value), r.OutputSource.Known)
+	b.outputSource.AppendIf(r.OutputSource.Value.String(), r.OutputSource.Known)
 	b.appendLedger(r.Ledger)
 	put(&b.difference, r.LedgerDifference)
 	putTime(&b.recordedTTFT, r.RecordedTTFT)
@@ -187,7 +217,7 @@ func (b *batch) appendLedger(entries []Entry) {
 	for i := range entries {
 		e := &entries[i]
 		at[i], tokens[i], null[i], choice[i] = e.At, e.Tokens.Value, !e.Tokens.Known, e.Choice
-		kind[i], source[i] = b.kind.Place(string(e.Kind)), b.source.Place(string(e.Source))
+		kind[i], source[i] = uint32(e.Kind), uint32(e.Source) // the tables are in their order
 		event[i], shared[i] = e.Event, e.SharedRead
 	}
 	b.ledger.EndRow(entries != nil)
@@ -195,6 +225,7 @@ func (b *batch) appendLedger(entries []Entry) {
 
 func (b *batch) row(i int) Result {
 	source := get(&b.outputSource, i)
+	from, _ := named(sourceNames[:], source.Value) // check has seen it
 	return Result{
 		ID: b.id.Values[i], Pass: b.pass.Values[i],
 		Phase: get(&b.phase, i), Worker: get(&b.worker, i), URL: b.url.Values[i], Protocol: b.protocol.Values[i], Model: get(&b.model, i),
@@ -207,7 +238,7 @@ func (b *batch) row(i int) Result {
 		Outcome: b.outcome.Values[i], HTTPStatus: get(&b.status, i), Cause: get(&b.cause, i), FinishReason: get(&b.finish, i), Note: get(&b.note, i),
 		PlannedInputTokens: get(&b.plannedIn, i), CountedInputTokens: get(&b.countedIn, i), CachedTokens: get(&b.cached, i),
 		PlannedOutputTokens: get(&b.plannedOut, i), OutputTokens: get(&b.output, i), ReasoningTokens: get(&b.reasoning, i),
-		OutputSource: trace.Optional[Source]{Value: Source(source.Value), Known: source.Known},
+		OutputSource: trace.Optional[Source]{Value: Source(from), Known: source.Known},
 		Ledger:       b.entries(i), LedgerDifference: get(&b.difference, i),
 		RecordedTTFT: getTime(&b.recordedTTFT, i), RecordedE2E: getTime(&b.recordedE2E, i),
 	}
@@ -221,8 +252,8 @@ func (b *batch) entries(i int) []Entry {
 	out := make([]Entry, 0, to-from)
 	for e := from; e < to; e++ {
 		out = append(out, Entry{
-			At: b.at.Values[e], Tokens: get(&b.tokens, e), Kind: Kind(b.kind.Get(e)), Choice: b.choice.Values[e],
-			Source: Source(b.source.Get(e)), Event: b.event.Values[e], SharedRead: b.shared.Values[e],
+			At: b.at.Values[e], Tokens: get(&b.tokens, e), Kind: Kind(b.kind.Places[e]), Choice: b.choice.Values[e],
+			Source: Source(b.source.Places[e]), Event: b.event.Values[e], SharedRead: b.shared.Values[e],
 		})
 	}
 	return out
