@@ -74,7 +74,7 @@ func (f *flight) send(t *target) {
 }
 
 // OnHead implements transport.Sink.
-func (f *flight) OnHead(h transport.Head, _ time.Duration) {
+func (f *flight) OnHead(h *transport.Head, _ time.Duration) {
 	if f.x.Written() {
 		f.sentAll() // an answer may last
 	}

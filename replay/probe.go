@@ -192,7 +192,7 @@ type question struct {
 }
 
 // OnHead implements transport.Sink.
-func (q *question) OnHead(h transport.Head, _ time.Duration) { q.response.Head(h.Status, h.Type) }
+func (q *question) OnHead(h *transport.Head, _ time.Duration) { q.response.Head(h.Status, h.Type) }
 
 // OnBody implements transport.Sink.
 func (q *question) OnBody(p []byte, at time.Duration) error {

@@ -80,9 +80,14 @@ type Stamp struct {
 	SharedRead bool          // the read had completed an earlier event
 }
 
-// Chunk books an event that holds deltas. u is the usage of the same event; a
-// zero Usage means that there was none.
-func (a *Account) Chunk(s Stamp, deltas []Delta, u Usage) {
+var noUsage Usage
+
+// Chunk books an event that holds deltas. u is the usage of the same event; nil
+// or a zero Usage means that there was none.
+func (a *Account) Chunk(s Stamp, deltas []Delta, u *Usage) {
+	if u == nil {
+		u = &noUsage
+	}
 	if len(deltas) == 0 {
 		a.Usage(s, u)
 		return
@@ -102,13 +107,13 @@ func (a *Account) Chunk(s Stamp, deltas []Delta, u Usage) {
 	if u.Output.Known {
 		a.count.observe(u.Output.Value)
 	}
-	a.usage.merge(&u)
+	a.usage.merge(u)
 }
 
 // Usage books a usage that came in an event of its own. It never makes a chunk
 // (R3): tokens that only it knows of stay out of the ledger and appear as the
 // difference.
-func (a *Account) Usage(s Stamp, u Usage) {
+func (a *Account) Usage(s Stamp, u *Usage) {
 	if u.Output.Known {
 		if a.count.fell(u.Output.Value) && a.count.used {
 			a.lose(u.Output.Value)
@@ -116,7 +121,7 @@ func (a *Account) Usage(s Stamp, u Usage) {
 		}
 		a.count.observe(u.Output.Value)
 	}
-	a.usage.merge(&u)
+	a.usage.merge(u)
 }
 
 // Body books a response that came as one body. It has no chunks, so no TTFT

@@ -11,7 +11,7 @@ import (
 
 func content(text string) []Delta { return []Delta{{Content: []byte(text)}} }
 
-func usage(n int64) Usage { return Usage{Output: trace.Some(n)} }
+func usage(n int64) *Usage { return &Usage{Output: trace.Some(n)} }
 
 func at(us int, event int) Stamp {
 	return Stamp{At: time.Duration(us) * time.Microsecond, Event: event}
@@ -86,7 +86,7 @@ func TestOSLWithoutUsage(t *testing.T) {
 	} {
 		var a Account
 		for i := range c.deltas {
-			a.Chunk(at(i, i), c.deltas[i:i+1], Usage{})
+			a.Chunk(at(i, i), c.deltas[i:i+1], nil)
 		}
 		a.Done()
 		s := a.Close(Ending{})
@@ -105,7 +105,7 @@ func TestRepeatedWords(t *testing.T) {
 	for _, texts := range [][]string{{" the", " the", " the"}, {" the", " the the", " the"}, {"\n", "\n\n"}, {"1", "12", "3"}} {
 		var a Account
 		for i, text := range texts {
-			a.Chunk(at(i, i), content(text), Usage{})
+			a.Chunk(at(i, i), content(text), nil)
 		}
 		a.Done()
 		if s := a.Close(Ending{}); s.Note.Value != "no finish reason" {

@@ -69,12 +69,12 @@ func (d *anthropic) Event(e sse.Event, a *ledger.Account) {
 		a.Error(errorCause(data))
 	case "message_start":
 		p.usage.Output = trace.Optional[int64]{}
-		a.Usage(s, p.usage)
+		a.Usage(s, &p.usage)
 	case "content_block_start", "content_block_delta":
-		a.Chunk(s, d.deltas, ledger.Usage{})
+		a.Chunk(s, d.deltas, nil)
 	case "message_delta":
-		a.Chunk(s, []ledger.Delta{{Finish: p.stop}}, ledger.Usage{})
-		a.Usage(s, p.usage)
+		a.Chunk(s, []ledger.Delta{{Finish: p.stop}}, nil)
+		a.Usage(s, &p.usage)
 	case "message_stop":
 		a.Done()
 	default:

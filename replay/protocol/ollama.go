@@ -60,8 +60,8 @@ func (d *ollama) Event(e sse.Event, a *ledger.Account) {
 	case p.failed:
 		a.Error(errorCause(data))
 	case p.known:
-		a.Chunk(s, d.deltas, ledger.Usage{})
-		a.Usage(s, p.usage)
+		a.Chunk(s, d.deltas, nil)
+		a.Usage(s, &p.usage)
 		d.done(&p, data, a)
 	}
 }

@@ -18,6 +18,7 @@ type openAI struct {
 	like   likeness     // the event before
 	one    [1]ledger.Delta
 	usage  ledger.Usage // of one
+	read   payload      // the last that was parsed
 }
 
 func (d *openAI) Reset() {}
@@ -31,7 +32,7 @@ func (d *openAI) Event(e sse.Event, a *ledger.Account) {
 		return
 	}
 	if d.like.match(data, &d.one[0], &d.usage) {
-		a.Chunk(s, d.one[:], d.usage)
+		a.Chunk(s, d.one[:], &d.usage)
 		return
 	}
 	d.unlike(s, data, a)
@@ -44,9 +45,9 @@ func (d *openAI) unlike(s ledger.Stamp, data []byte, a *ledger.Account) {
 		a.Malformed(s, data)
 		return
 	}
-	d.common(&p, a)
-	d.like.learn(data, d.deltas, &p)
-	a.Chunk(s, d.deltas, p.usage)
+	d.common(p, a)
+	d.like.learn(data, d.deltas, p)
+	a.Chunk(s, d.deltas, &p.usage)
 }
 
 // Body books a whole response that came as one body.
@@ -56,7 +57,7 @@ func (d *openAI) Body(body []byte, _ time.Duration, a *ledger.Account) {
 		notObject(body, a)
 		return
 	}
-	d.common(&p, a)
+	d.common(p, a)
 	if len(d.deltas) == 0 {
 		noAnswer(body, a)
 	}
@@ -81,9 +82,12 @@ type payload struct {
 	timings []byte // raw
 }
 
-// parse reads one payload; ok is false if it is not one JSON text.
-func (d *openAI) parse(data []byte) (p payload, ok bool) {
+// parse reads one payload, valid until the next; ok is false if it is not one
+// JSON text.
+func (d *openAI) parse(data []byte) (p *payload, ok bool) {
 	d.clear()
+	p = &d.read
+	*p = payload{}
 	c := cursor{b: data}
 	p.object = c.object()
 	isError := false
@@ -136,7 +140,8 @@ func (d *openAI) choices(c *cursor) {
 		return
 	}
 	for n := int32(0); c.element(); n++ {
-		d.deltas = append(d.deltas, ledger.Delta{Choice: n, Kind: d.kind})
+		d.deltas = append(d.deltas, ledger.Delta{})
+		d.deltas[n].Choice, d.deltas[n].Kind = n, d.kind
 		if !c.object() {
 			continue
 		}

@@ -69,11 +69,11 @@ func (d *responses) Event(e sse.Event, a *ledger.Account) {
 	}
 	switch string(kind) {
 	case "response.completed", "response.incomplete", "response.cancelled":
-		a.Chunk(s, []ledger.Delta{{Finish: p.finish()}}, ledger.Usage{})
-		a.Usage(s, p.usage)
+		a.Chunk(s, []ledger.Delta{{Finish: p.finish()}}, nil)
+		a.Usage(s, &p.usage)
 		a.Done()
 	case "response.failed", "error":
-		a.Usage(s, p.usage)
+		a.Usage(s, &p.usage)
 		a.Error(p.cause(data))
 	case "response.output_item.added":
 		if len(d.tools) > 0 {
@@ -109,7 +109,7 @@ func (d *responses) delta(kind []byte, p *responsesEvent) (delta ledger.Delta) {
 
 func (d *responses) book(s ledger.Stamp, a *ledger.Account, delta ledger.Delta, p *responsesEvent) {
 	d.deltas = append(d.deltas[:0], delta)
-	a.Chunk(s, d.deltas, p.usage)
+	a.Chunk(s, d.deltas, &p.usage)
 }
 
 func (d *responses) Body(body []byte, _ time.Duration, a *ledger.Account) {

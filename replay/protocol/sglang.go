@@ -72,7 +72,7 @@ func (d *sglang) Event(e sse.Event, a *ledger.Account) {
 		}
 		d.said = append(d.said, p.delta.Content...)
 		d.deltas = append(d.deltas, p.delta)
-		a.Chunk(s, d.deltas, p.usage)
+		a.Chunk(s, d.deltas, &p.usage)
 		if p.abort != nil {
 			a.Error(errorCause(p.abort))
 		}

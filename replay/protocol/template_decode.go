@@ -51,9 +51,9 @@ func (d *templated) event(p *templateEvent, s ledger.Stamp, a *ledger.Account) {
 	}
 	if p.text || len(p.delta.Finish) > 0 {
 		d.deltas = append(d.deltas, p.delta)
-		a.Chunk(s, d.deltas, p.usage)
+		a.Chunk(s, d.deltas, &p.usage)
 	} else if p.usage != (ledger.Usage{}) {
-		a.Usage(s, p.usage)
+		a.Usage(s, &p.usage)
 	}
 	if p.done {
 		a.Done()

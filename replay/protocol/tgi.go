@@ -79,8 +79,8 @@ func (d *tgi) Event(e sse.Event, a *ledger.Account) {
 		a.Error(errorCause(data))
 	case p.token || len(p.delta.Finish) > 0:
 		d.deltas = append(d.deltas, p.delta)
-		a.Chunk(s, d.deltas, ledger.Usage{})
-		a.Usage(s, p.usage)
+		a.Chunk(s, d.deltas, nil)
+		a.Usage(s, &p.usage)
 	}
 }
 

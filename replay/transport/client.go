@@ -41,7 +41,7 @@ type Limits struct {
 // A Sink takes what comes of an exchange, call after call, from the goroutine of
 // its connection.
 type Sink interface {
-	OnHead(h Head, at time.Duration)         // once, when the headers are complete
+	OnHead(h *Head, at time.Duration)        // once, when the headers are complete
 	OnBody(p []byte, at time.Duration) error // body bytes of one read, valid during the call
 	Done(x *Exchange)                        // at the end; the exchange may then be used again
 }

@@ -48,13 +48,13 @@ func readRequest(c net.Conn) string {
 
 // A listener is a sink of functions; those that are nil are not called.
 type listener struct {
-	head func(h Head)
+	head func(h *Head)
 	body func(p []byte)
 	text strings.Builder
 	done chan bool
 }
 
-func (l *listener) OnHead(h Head, _ time.Duration) {
+func (l *listener) OnHead(h *Head, _ time.Duration) {
 	if l.head != nil {
 		l.head(h)
 	}
@@ -219,7 +219,7 @@ func TestAnswerBeforeTheRequestIsWritten(t *testing.T) {
 			s.Close()
 		})
 		x := &Exchange{Request: []byte(strings.Repeat("x", 8<<20))} // more than the pipe holds
-		send(c, x, &listener{head: func(h Head) {
+		send(c, x, &listener{head: func(h *Head) {
 			if h.Status != 413 {
 				t.Errorf("status %d", h.Status)
 			}

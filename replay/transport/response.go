@@ -306,8 +306,9 @@ func hexadecimal(b []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// Head returns the status and headers, and whether they are complete.
-func (r *Parser) Head() (Head, bool) { return r.head, r.state > inHeader }
+// Head returns the status and headers, and whether they are complete. They are
+// valid until Reset.
+func (r *Parser) Head() (*Head, bool) { return &r.head, r.state > inHeader }
 
 // Done tells whether the response is complete.
 func (r *Parser) Done() bool { return r.state == done }

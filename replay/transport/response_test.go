@@ -23,7 +23,8 @@ func parse(wire string, size int) (head Head, body string, used int, err error) 
 	if !p.Done() {
 		err = p.CloseRead()
 	}
-	head, _ = p.Head()
+	got, _ := p.Head()
+	head = *got
 	return head, b.String(), used, err
 }
 
