@@ -28,6 +28,10 @@ func importCommand() *cli.Command {
 		Usage:     "read foreign traces into one canonical Parquet file",
 		ArgsUsage: "IN...",
 		Description: importFormats() + `
+--format auto asks each of them, in this order, about the container and the columns
+or keys of the first file; exactly one must take it, and it is printed why. With
+--map the container decides. csv, parquet, guidellm and inference-perf are named.
+
 IN is a file, a glob, a directory (all data files below it) or - for standard
 input; gzip, zstd and bzip2 are found by content. Rows that cannot be used, or
 that went into another row, go to OUT.rejects.jsonl with file, line, field and
