@@ -2,13 +2,12 @@ package analysis
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"math"
 	"slices"
+	"time"
 
 	"reprise/analysis/stats"
-	"reprise/synth/model"
 	"reprise/trace"
 )
 
@@ -22,6 +21,9 @@ type Profile struct {
 	scalars    []scalar
 	units      int64 // independent things: sessions, or requests
 	blocks     string
+	sessions   string        // how they are known; "" = there are none
+	tick       time.Duration // effective resolution of the times; 0 = not known
+	fitted     int64         // of a model: the requests that it was fitted to
 }
 
 // A quantity is a distribution over requests, gaps or sessions.
@@ -62,21 +64,18 @@ const (
 // ProfileOfTrace reads the rows that are left of r. Its memory is that of
 // AnalyzeTraffic, and counted tables of each quantity.
 func ProfileOfTrace(ctx context.Context, r *trace.Reader, name string) (*Profile, error) {
-	c, err := NewTrafficCollector(r.Meta(), r.NumRows(), TrafficOptions{})
+	c, err := NewProfileCollector(r.Meta(), r.NumRows(), name)
 	if err != nil {
 		return nil, err
 	}
-	p := newProfile(name, "trace")
 	b := trace.NewBatch()
-	sessions := map[string]*openSession{}
-	last := int64(-1)
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		err := r.Read(b, trace.BatchRows)
 		if err == io.EOF {
-			break
+			return c.Profile(), nil
 		}
 		if err != nil {
 			return nil, err
@@ -84,23 +83,7 @@ func ProfileOfTrace(ctx context.Context, r *trace.Reader, name string) (*Profile
 		if err := c.Add(b); err != nil {
 			return nil, err
 		}
-		for i := range b.Len() {
-			p.row(b, i, r.Meta().Clock, sessions, &last)
-		}
 	}
-	t := c.Traffic()
-	for id, s := range sessions {
-		p.quantities[quantityTurns].groups[groupOf(id, 0)].Add(s.turns)
-	}
-	p.rows, p.units, p.blocks = t.Rows, t.Rows, "minutes"
-	if len(sessions) > 0 {
-		p.units, p.blocks = int64(len(sessions)), "sessions"
-	}
-	for _, q := range p.quantities {
-		q.join()
-	}
-	p.scalarsOf(t)
-	return p, nil
 }
 
 func newProfile(name, kind string) *Profile {
@@ -111,9 +94,6 @@ func newProfile(name, kind string) *Profile {
 	return p
 }
 
-// An openSession is what is kept of a session.
-type openSession struct{ turns, last, end int64 }
-
 // groupOf deals sessions into parts; rows without one go by minutes.
 func groupOf(session string, at int64) int {
 	h := uint64(14695981039346656037)
@@ -121,51 +101,6 @@ func groupOf(session string, at int64) int {
 		h = (h ^ uint64(session[i])) * 1099511628211
 	}
 	return int(stats.Hash(h, uint64(at/60e9)) % groups)
-}
-
-func (p *Profile) row(b *trace.Batch, i int, clock string, sessions map[string]*openSession, last *int64) {
-	at, timed := b.ArrivalNS.Get(i)
-	id, named := b.SessionID.Get(i)
-	g := groupOf(id, at)
-	if named {
-		g = groupOf(id, 0)
-	}
-	if n, ok := b.InputTokens.Get(i); ok {
-		p.quantities[quantityISL].groups[g].Add(n)
-	}
-	if n, ok := b.OutputTokens.Get(i); ok && n > 0 {
-		p.quantities[quantityOSL].groups[g].Add(n)
-	}
-	if timed && clock == trace.ClockTrace {
-		if *last >= 0 {
-			p.quantities[quantityGap].groups[groupOf("", at)].Add(at - *last)
-		}
-		*last = at
-	}
-	if !named {
-		return
-	}
-	s := sessions[id]
-	if s == nil {
-		s = &openSession{last: -1, end: -1}
-		sessions[id] = s
-	}
-	s.turns++
-	if delay, ok := b.DelayNS.Get(i); ok && s.turns > 1 {
-		p.quantities[quantityThink].groups[g].Add(delay)
-	} else if timed && s.end >= 0 && at >= s.end {
-		p.quantities[quantityThink].groups[g].Add(at - s.end)
-	}
-	if !timed {
-		return
-	}
-	if s.last >= 0 {
-		p.quantities[quantityTurnGap].groups[g].Add(at - s.last)
-	}
-	s.last, s.end = at, -1
-	if e2e, ok := b.RecordedE2ENS.Get(i); ok {
-		s.end = at + e2e
-	}
 }
 
 // join makes the sample of all groups.
@@ -285,119 +220,4 @@ func (p *Profile) Shapes() []Shape {
 		out = append(out, Shape{q.name, q.unit, d})
 	}
 	return out
-}
-
-// ProfileOfModel says what a workload model says. Its lengths and turns are
-// those that it generates from; it has no sampling error of its own.
-func ProfileOfModel(w *model.Workload, name string) (*Profile, error) {
-	p := newProfile(name, "model")
-	p.rows, p.units, p.blocks = w.Requests, w.Requests, "none: a model has no sampling error"
-	var isl, osl, turns, think, gap merged
-	var rate float64
-	for i := range w.Streams {
-		s := &w.Streams[i]
-		weight := float64(s.Requests)
-		if a := s.Arrivals; a != nil {
-			requests := a.RateHz
-			if s.Sessions != nil {
-				if law, err := s.Sessions.Turns.Law(); err == nil {
-					mean, _ := law.Mean()
-					requests *= mean
-				}
-			}
-			rate += requests
-		}
-		for _, l := range s.Lengths.Pairs {
-			isl.add(float64(l.Input), weightOf(l, s))
-			osl.add(float64(l.Output), weightOf(l, s))
-		}
-		laws := []weightedLaw{{s.Lengths.InputLaw, &isl, weight}, {s.Lengths.OutputLaw, &osl, weight}}
-		if c := s.Sessions; c != nil {
-			n := float64(c.N)
-			laws = append(laws, weightedLaw{&c.Turns, &turns, n}, weightedLaw{c.Think, &think, n}, weightedLaw{c.Gap, &gap, n})
-			p.units = c.N
-		}
-		for _, l := range laws {
-			if err := l.to.law(l.spec, l.weight); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-		}
-	}
-	for q, m := range map[int]*merged{quantityISL: &isl, quantityOSL: &osl, quantityTurns: &turns, quantityThink: &think, quantityTurnGap: &gap} {
-		p.quantities[q].sample = m.sample()
-	}
-	if rate > 0 {
-		p.scalars = append(p.scalars, scalar{name: "rate", unit: "requests/s", value: rate})
-	}
-	return p, nil
-}
-
-func weightOf(l model.Pair, s *model.Stream) float64 {
-	var n int64
-	for _, p := range s.Lengths.Pairs {
-		n += p.N
-	}
-	return float64(l.N) / float64(n) * float64(max(1, s.Requests))
-}
-
-// A weightedLaw is a law of a stream and where it goes.
-type weightedLaw struct {
-	spec   *stats.LawSpec
-	to     *merged
-	weight float64
-}
-
-// merged gathers weighted values of several streams.
-type merged struct {
-	weights map[float64]float64
-	sum     float64
-}
-
-func (m *merged) add(v, weight float64) {
-	if v < 0 {
-		return
-	}
-	if m.weights == nil {
-		m.weights = map[float64]float64{}
-	}
-	m.weights[v] += weight
-	m.sum += weight
-}
-
-// lawPoints are the quantiles by which a law is shown.
-const lawPoints = 2000
-
-func (m *merged) law(spec *stats.LawSpec, weight float64) error {
-	if spec == nil {
-		return nil
-	}
-	law, err := spec.Law()
-	if err != nil {
-		return err
-	}
-	for i := range lawPoints {
-		m.add(law.Quantile((float64(i)+0.5)/lawPoints), max(1, weight)/lawPoints)
-	}
-	return nil
-}
-
-// sample counts each value in millionths of the whole.
-func (m *merged) sample() stats.Sample {
-	if m.sum == 0 {
-		return stats.Sample{}
-	}
-	values := make([]float64, 0, len(m.weights))
-	for v := range m.weights {
-		values = append(values, v)
-	}
-	slices.Sort(values)
-	counts := make([]int64, len(values))
-	for i, v := range values {
-		counts[i] = max(1, int64(math.Round(m.weights[v]/m.sum*1e6)))
-	}
-	s, err := stats.CountedSample(values, counts)
-	if err != nil {
-		return stats.Sample{}
-	}
-	return s
 }

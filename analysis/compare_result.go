@@ -24,16 +24,20 @@ type TrafficComparison struct {
 	Seed       uint64     `json:"seed"`
 	Quantities []Compared `json:"quantities"`
 	Scalars    []Ratio    `json:"scalars"`
+	Notes      []string   `json:"notes,omitempty"` // what to know before a verdict is believed
 	Gates      []Gate     `json:"gates,omitempty"`
 }
 
 // A Side is one of the two.
 type Side struct {
-	Name   string `json:"name"`
-	Kind   string `json:"kind"`
-	Rows   int64  `json:"rows"`
-	Units  int64  `json:"units"`  // sessions, or requests where there are none
-	Blocks string `json:"blocks"` // what the bootstrap draws
+	Name     string   `json:"name"`
+	Kind     string   `json:"kind"`
+	Rows     int64    `json:"rows"`               // of a model: generated from it
+	Fitted   int64    `json:"fitted,omitempty"`   // of a model: what it was fitted to
+	Sessions string   `json:"sessions,omitempty"` // recorded, or inferred from prefixes; absent where there are none
+	TickS    *float64 `json:"tick_s,omitempty"`   // effective resolution of the times
+	Units    int64    `json:"units"`              // sessions, or requests where there are none
+	Blocks   string   `json:"blocks"`             // what the bootstrap draws
 }
 
 // A Compared is one distribution on both sides. Intervals are of 95 %, by a
@@ -61,6 +65,7 @@ type Ratio struct {
 	Lo      *float64 `json:"lo,omitempty"`
 	Hi      *float64 `json:"hi,omitempty"`
 	Verdict string   `json:"verdict,omitempty"`
+	Why     string   `json:"why,omitempty"` // where it is not measurable
 }
 
 // A Gate is a condition and what became of it.
@@ -88,10 +93,18 @@ func CompareProfiles(a, b *Profile, seed uint64) *TrafficComparison {
 	for _, name := range scalarNames(a, b) {
 		c.Scalars = append(c.Scalars, compareScalar(name, a.scalar(name), b.scalar(name)))
 	}
+	c.ticks(a, b)
+	c.basis(a, b)
 	return c
 }
 
-func (p *Profile) side() Side { return Side{p.Name, p.Kind, p.rows, p.units, p.blocks} }
+func (p *Profile) side() Side {
+	s := Side{Name: p.Name, Kind: p.Kind, Rows: p.rows, Fitted: p.fitted, Sessions: p.sessions, Units: p.units, Blocks: p.blocks}
+	if p.tick > 0 {
+		s.TickS = finite(p.tick.Seconds())
+	}
+	return s
+}
 
 func (p *Profile) scalar(name string) *scalar {
 	for i := range p.scalars {
@@ -116,18 +129,11 @@ func scalarNames(a, b *Profile) []string {
 func compareQuantity(a, b *Profile, i int, seed uint64) Compared {
 	x, y := a.quantities[i], b.quantities[i]
 	c := Compared{Name: x.name, Unit: x.unit, NA: x.sample.N(), NB: y.sample.N()}
-	if a.Kind == "model" { // its counts are weights
-		c.NA = a.rows
-	}
-	if b.Kind == "model" {
-		c.NB = b.rows
-	}
 	if x.sample.N() == 0 || y.sample.N() == 0 {
 		c.Verdict, c.Why = NotMeasurable, "not on both sides"
 		if x.sample.N() == 0 && y.sample.N() == 0 {
 			c.Why = "on neither side"
 		}
-		c.NA, c.NB = x.sample.N(), y.sample.N()
 		return c
 	}
 	d, err := stats.Distances(x.sample, y.sample)
@@ -153,12 +159,7 @@ func compareQuantity(a, b *Profile, i int, seed uint64) Compared {
 }
 
 // unitsOf is how many independent things a quantity rests on.
-func (p *Profile) unitsOf(i int) int64 {
-	if p.Kind == "model" {
-		return math.MaxInt64 / 2
-	}
-	return min(p.units, p.quantities[i].sample.N())
-}
+func (p *Profile) unitsOf(i int) int64 { return min(p.units, p.quantities[i].sample.N()) }
 
 func (p *Profile) unitName() string {
 	if p.blocks == "sessions" {
@@ -232,8 +233,7 @@ func ratioDraws(x, y *quantity, seed uint64) [len(comparedStats)][]float64 {
 	return out
 }
 
-// redrawn draws the blocks of a quantity with replacement; a model's stays as it
-// is.
+// redrawn draws the blocks of a quantity with replacement.
 func (q *quantity) redrawn(seed uint64) stats.Sample {
 	if q.merger == nil {
 		return q.sample

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"reprise/analysis/stats"
-	"reprise/synth/model"
 	"reprise/trace"
 )
 
@@ -130,32 +128,6 @@ func TestCompareIsDeterministic(t *testing.T) {
 	}
 	if first == render(2) {
 		t.Error("another seed gives the same intervals")
-	}
-}
-
-// TestCompareWithAModel holds a trace against the model of its lengths.
-func TestCompareWithAModel(t *testing.T) {
-	rows := chatting(800, 1, 1)
-	w := &model.Workload{Requests: int64(len(rows)), Streams: []model.Stream{{Name: "all", Requests: int64(len(rows)), Arrivals: &model.Arrivals{Of: "request", RateHz: 3, Profile: []model.Rate{{ToS: 10, RateHz: 3}}}}}}
-	for _, r := range rows {
-		w.Streams[0].Lengths.Pairs = append(w.Streams[0].Lengths.Pairs, model.Pair{Input: r.InputTokens.Value, Output: r.OutputTokens.Value, N: 1})
-	}
-	m, err := ProfileOfModel(w, "m")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := CompareProfiles(profileOf(t, rows), m, 0)
-	q := compared(c, "isl")
-	if *q.KS > 0.01 || math.Abs(*q.Stats[0].Ratio-1) > 0.001 || q.Stats[0].Lo == nil || q.Verdict == Differs {
-		t.Errorf("a trace and its own lengths: %+v", q)
-	}
-	laws := &model.Workload{Requests: 100, Streams: []model.Stream{{Name: "all", Requests: 100, Lengths: model.Lengths{InputLaw: new(stats.SpecOf(stats.Constant{Value: 7})), OutputLaw: new(stats.SpecOf(stats.Constant{Value: 9}))}}}}
-	l, err := ProfileOfModel(laws, "l")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if q := compared(CompareProfiles(l, l, 0), "osl"); q.Verdict != Same || *q.Stats[0].A != 9 || q.Stats[0].Lo != nil {
-		t.Errorf("a model and itself: %+v", q)
 	}
 }
 

@@ -34,7 +34,7 @@ func (c *TrafficComparison) text(p *printer) {
 		name string
 		Side
 	}{{"a", c.A}, {"b", c.B}} {
-		p.pair(s.name, fmt.Sprintf("%s (%s), %s requests; intervals by %s", s.Name, s.Kind, Grouped(s.Rows), s.Blocks))
+		p.pair(s.name, s.text())
 	}
 	verdicts := counter{}
 	for _, q := range c.Quantities {
@@ -44,6 +44,9 @@ func (c *TrafficComparison) text(p *printer) {
 		verdicts.add(s.Verdict)
 	}
 	p.pair("verdicts", countsText(verdicts.list()))
+	for _, note := range c.Notes {
+		p.pair("note", note)
+	}
 	p.topic("numbers")
 	c.scalarTable(p)
 	p.topic("distributions")
@@ -54,12 +57,25 @@ func (c *TrafficComparison) text(p *printer) {
 		{"ks", "largest difference of the distribution functions"},
 		{"b/a", "with the 95 % interval of a bootstrap over sessions (minutes where there are none) of both sides"},
 		{"within noise", "what as many sessions drawn from one law differ by in 95 of 100 cases"},
-		{"no interval", "too little traffic, or models on both sides, to say how much such a number varies"},
+		{"no interval", "too little traffic to say how much such a number varies"},
+		{"model", "stands for as many requests as it was fitted to, generated from it with one seed: all turns of its sessions, times in whole ticks of its trace"},
 		{"gap", "between neighbouring arrivals; turn_gap: between arrivals of one session; think: recorded delay, or end of a turn to the next arrival"},
 		{"osl", "of requests with output"},
 	} {
 		p.wrap(fmt.Sprintf("  %-13s", d[0]), d[1], 15)
 	}
+}
+
+// text says what a side is.
+func (s Side) text() string {
+	text := fmt.Sprintf("%s (%s), %s requests", s.Name, s.Kind, Grouped(s.Rows))
+	if s.Kind == "model" {
+		text = fmt.Sprintf("%s (%s of %s requests), %s requests generated from it", s.Name, s.Kind, Grouped(s.Fitted), Grouped(s.Rows))
+	}
+	if s.Sessions != "" {
+		text += fmt.Sprintf("; %s sessions, %s", Grouped(s.Units), s.Sessions)
+	}
+	return text + "; intervals by " + s.Blocks
 }
 
 func (c *TrafficComparison) scalarTable(p *printer) {
@@ -69,7 +85,11 @@ func (c *TrafficComparison) scalarTable(p *printer) {
 		if s.Unit != "" {
 			name += ", " + s.Unit
 		}
-		rows = append(rows, table.Row{name, optionalText(s.A), optionalText(s.B), optionalText(s.Ratio), ratioInterval(s.Lo, s.Hi), s.Verdict})
+		verdict := s.Verdict
+		if s.Why != "" {
+			verdict += ": " + s.Why
+		}
+		rows = append(rows, table.Row{name, optionalText(s.A), optionalText(s.B), optionalText(s.Ratio), ratioInterval(s.Lo, s.Hi), verdict})
 	}
 	p.table(table.Row{"number", "a", "b", "b/a", "95 % interval", "verdict"}, rows)
 }

@@ -132,10 +132,12 @@ type trafficAnalysis struct {
 	groups     map[string]*trafficGroup
 	groupOrder []*trafficGroup
 	pooled     map[string]struct{}
+	seen       prefix.Seen // of the row at hand; zero without block ids
 }
 
 func (a *trafficAnalysis) row(b *trace.Batch, i int) error {
 	row := flowRow{}
+	a.seen = prefix.Seen{}
 	row.at, row.atKnown = b.ArrivalNS.Get(i)
 	row.atKnown = row.atKnown && a.meta.Clock != trace.ClockNone
 	if a.meta.Clock == trace.ClockTrace && row.atKnown && a.flow.arrivals.n > 0 && row.at < a.flow.arrivals.last {
@@ -174,11 +176,11 @@ func (a *trafficAnalysis) blocks(b *trace.Batch, i int, row flowRow, session int
 	if in := row.lengths[inputTokens]; in.known {
 		q.InputTokens = in.v
 	}
-	seen := a.reuse.Observe(q)
-	if seen.Inferred {
-		a.inferred.add(seen.Session, sessionRow(b, i, row))
+	a.seen = a.reuse.Observe(q)
+	if a.seen.Inferred {
+		a.inferred.add(a.seen.Session, sessionRow(b, i, row))
 	}
-	return seen.Hits, true
+	return a.seen.Hits, true
 }
 
 func (a *trafficAnalysis) result() *Traffic {

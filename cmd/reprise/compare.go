@@ -8,6 +8,8 @@ import (
 
 	"reprise/analysis"
 	"reprise/analysis/chart"
+	"reprise/synth"
+	"reprise/synth/model"
 	"reprise/trace"
 )
 
@@ -16,7 +18,9 @@ func compareCommand() *cli.Command {
 		Name:      "compare",
 		Usage:     "say how two traces, or workload models, differ",
 		ArgsUsage: "A B",
-		Description: `A and B are canonical traces or models made by reprise fit, also one of each.
+		Description: `A and B are canonical traces or models made by reprise fit, also one of each. A
+model is compared by what it generates: all turns of its sessions, as long as the
+trace that it was fitted to.
 Prints rate, burstiness, lengths, gaps, turns, think times and prefix reuse of
 both, the distances of their distributions, and ratios with intervals by a
 bootstrap over sessions (minutes where there are none), never over requests.
@@ -91,7 +95,7 @@ func profile(ctx context.Context, c *cli.Command, path string) (*analysis.Profil
 		return nil, err
 	}
 	if w != nil {
-		return analysis.ProfileOfModel(w, path)
+		return profileOfModel(ctx, w, path)
 	}
 	r, err := openTrace(c, path)
 	if err != nil {
@@ -99,4 +103,16 @@ func profile(ctx context.Context, c *cli.Command, path string) (*analysis.Profil
 	}
 	defer r.Close()
 	return analysis.ProfileOfTrace(ctx, r, path)
+}
+
+// profileOfModel describes what a model stands for by what it generates.
+func profileOfModel(ctx context.Context, w *model.Workload, path string) (*analysis.Profile, error) {
+	c, err := analysis.NewProfileCollector(synth.SpecimenMeta(w), w.Requests, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := synth.Specimen(ctx, w, c.Add); err != nil {
+		return nil, trace.WithFix(fmt.Errorf("%s: %w", path, err), trace.Fix(err))
+	}
+	return c.ProfileOfModel(w), nil
 }
