@@ -31,7 +31,7 @@ func (f *fitting) arrivals(s *fitStream, of string) (*model.Arrivals, error) {
 		m.TickS = number(f.clock.tickS(), true)
 	}
 	var err error
-	if m.Profile, err = f.profile(starts); err != nil {
+	if m.Profile, err = f.profileOf(s, of, starts, all); err != nil {
 		return nil, err
 	}
 	m.Gap = f.gapFits(starts)
@@ -64,9 +64,31 @@ func (f *fitting) times(s *fitStream, of string) (starts, all []int64) {
 	return starts, all
 }
 
+// profileOf returns the rate of starts over time. Where sessions are inferred,
+// one that the beginning of the trace cuts looks as if it began there, so that
+// starts are too many at first, and too few in proportion later: the rate of all
+// requests, over the turns of a session, is not bent in that way.
+func (f *fitting) profileOf(s *fitStream, of string, starts, all []int64) ([]model.Rate, error) {
+	if of != "session" || f.mode.named {
+		return f.profile(starts, 1)
+	}
+	profile, err := f.profile(all, float64(len(all))/float64(len(starts)))
+	if err != nil {
+		return nil, err
+	}
+	for i := range profile {
+		profile[i].RateHz *= float64(len(starts)) / float64(len(all))
+	}
+	if len(profile) > 1 {
+		f.noteOn(s, "arrivals: the rate of inferred sessions over time is that of all requests, over the turns of a session: at the beginning of the trace, sessions that go on cannot be told from those that begin")
+	}
+	return profile, nil
+}
+
 // profile returns the rate over time: constant between changes, or in pieces of
-// equal width.
-func (f *fitting) profile(starts []int64) ([]model.Rate, error) {
+// equal width. Where arrivals come in sessions of some turns, a change must be as
+// much clearer, and a piece hold as many more.
+func (f *fitting) profile(starts []int64, turns float64) ([]model.Rate, error) {
 	period := f.clock.period
 	width := f.o.Profile
 	if width == 0 {
@@ -82,7 +104,7 @@ func (f *fitting) profile(starts []int64) ([]model.Rate, error) {
 			edges = append(edges, k)
 		}
 	} else {
-		segments, err := stats.ChangePoints(counts, width.Seconds(), stats.ChangeOptions{})
+		segments, err := stats.ChangePoints(counts, width.Seconds(), stats.ChangeOptions{Penalty: 2 * math.Log(float64(len(counts))) * turns, MinEvents: int64(stats.MinSegmentEvents * turns), Silences: true})
 		if err != nil {
 			return nil, err
 		}
@@ -186,7 +208,7 @@ func (f *fitting) selfCheck(s *fitStream, m *model.Arrivals, rest residualFit) {
 		at := int64(step.Time(mass) * 1e9)
 		times = append(times, at/f.clock.tick*f.clock.tick)
 	}
-	profile, err := f.profile(times)
+	profile, err := f.profile(times, 1)
 	if err != nil {
 		return
 	}

@@ -16,6 +16,7 @@ const (
 	fitPhase
 	fitTest
 	fitBlocks
+	fitPath
 )
 
 // A fitting collects what a model needs, in one pass over a trace.
@@ -128,6 +129,7 @@ func (f *fitting) row(b *trace.Batch, i int) error {
 			f.unnamed++
 		}
 		f.streams[group].alone(f, r, hits)
+		f.streams[group].paths.add(-f.rows, r, hits, &fitSession{last: -1, end: -1})
 		return nil
 	}
 	c, first := f.sessions.at(ordinal)
@@ -138,6 +140,7 @@ func (f *fitting) row(b *trace.Batch, i int) error {
 	}
 	s := f.streams[c.stream]
 	s.common(f, r, hits, first, uint64(ordinal))
+	s.paths.add(ordinal, r, hits, c)
 	s.turn(f, r, ordinal, c)
 	s.keep(f, r, hits, c)
 	return nil

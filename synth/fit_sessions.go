@@ -71,6 +71,10 @@ func (s *fitStream) sessionsResult(f *fitting) *model.Sessions {
 	}
 	m.TurnFits = turnFits(&s.turns)
 	m.Growth = empiricalOf(&s.growth, 1)
+	m.Paths, m.Sampled = s.paths.result()
+	if s.paths.closed {
+		f.noteOn(s, "sessions: one has more than %d turns, so none is kept whole: turns are drawn one by one, and what goes together within a session is lost", maxPath)
+	}
 	if outputs := empiricalOf(&s.outputs, 1); outputs != nil {
 		m.Outputs = *outputs
 	} else {

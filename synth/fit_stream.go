@@ -40,6 +40,7 @@ type fitStream struct {
 	kept      stats.Tally // share of the blocks of the turn before, in millionths, as often as these are
 	keptTurns int64       // that kept is from
 	roots     fitRoots
+	paths     fitPaths
 }
 
 // maxStreamNames bounds the clients and models of one stream that are counted.
@@ -48,6 +49,7 @@ const maxStreamNames = 1000
 func newFitStream(o *FitOptions, ordinal int, name string) *fitStream {
 	s := &fitStream{name: name, ordinal: uint64(ordinal), clients: map[string]int64{}, models: map[string]int64{}, sizes: map[int32]int64{}, tails: map[string]int64{}}
 	s.firsts.begin(o.Seed, s.ordinal)
+	s.paths.begin(o.Seed, s.ordinal)
 	return s
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -112,7 +113,8 @@ type flow struct {
 	turns   stats.Law // nil = 1
 	think, gap, growth, outputs,
 	kept stats.Law
-	models []float64 // cumulated shares
+	paths  []model.Path // drawn whole, instead of turns, think, gap, growth, outputs and kept
+	models []float64    // cumulated shares
 }
 
 func (g Generation) maker(w *model.Workload) (*maker, error) {
@@ -161,6 +163,7 @@ func newFlow(of *model.Stream, ordinal uint64) (s *flow, err error) {
 	}
 	if c := of.Sessions; c != nil {
 		s.turns, s.think, s.gap, s.growth, s.outputs = law(&c.Turns), law(c.Think), law(c.Gap), law(c.Growth), law(&c.Outputs)
+		s.paths = c.Paths
 	}
 	if of.Prefix != nil {
 		s.kept = law(of.Prefix.Kept)
@@ -179,11 +182,35 @@ func newFlow(of *model.Stream, ordinal uint64) (s *flow, err error) {
 
 // perSession is the mean number of requests of an arrival.
 func (s *flow) perSession() float64 {
-	if s.turns == nil {
+	switch {
+	case len(s.paths) > 0:
+		turns := 0
+		for _, p := range s.paths {
+			turns += len(p)
+		}
+		return float64(turns) / float64(len(s.paths))
+	case s.turns == nil:
 		return 1
 	}
 	mean, _ := s.turns.Mean()
 	return max(1, mean)
+}
+
+// lasting is how long (s) all but a few sessions last.
+func (s *flow) lasting() float64 {
+	if len(s.paths) == 0 {
+		return s.turns.Quantile(0.99) * s.gap.Quantile(0.9)
+	}
+	lengths := make([]float64, 0, len(s.paths))
+	for _, p := range s.paths {
+		length := 0.0
+		for _, step := range p[1:] {
+			length += float64(max(0, step.GapNS, step.DelayNS)) / 1e9
+		}
+		lengths = append(lengths, length)
+	}
+	slices.Sort(lengths)
+	return lengths[int(0.999*float64(len(lengths)-1))]
 }
 
 // begin finds the first session start; in a warm trace that lies as far before
@@ -192,8 +219,7 @@ func (s *flow) begin(m *maker) {
 	s.rand.reset(m.g.Seed, genGaps, s.ordinal)
 	s.rng = rand.New(&s.rand.source)
 	if m.g.Warm && s.turns != nil && s.gap != nil {
-		lead := s.turns.Quantile(0.99) * s.gap.Quantile(0.9)
-		s.mass = -s.clock.total() / s.clock.length() * min(lead, s.clock.length())
+		s.mass = -s.clock.total() / s.clock.length() * min(s.lasting(), s.clock.length())
 	}
 	s.advance(m)
 }
@@ -313,7 +339,8 @@ type turn struct {
 	rand   randStream
 	name   string
 	model  string
-	key    uint64 // of the session
+	key    uint64     // of the session
+	path   model.Path // of the session; nil where its turns are drawn one by one
 	number int32
 	left   int32
 	at     float64 // s
@@ -339,8 +366,17 @@ func (s *flow) session(m *maker) *turn {
 			}
 		}
 	}
-	if s.turns != nil {
+	switch {
+	case len(s.paths) > 0:
+		t.path = s.paths[min(len(s.paths)-1, int(t.rand.uniform()*float64(len(s.paths))))]
+		t.left, t.input = int32(len(t.path)), t.path[0].Input
+		if answer := t.path[0].Output; answer >= 0 {
+			t.output = answer
+		}
+	case s.turns != nil:
 		t.left = int32(min(model.MaxTurns, max(1, math.Round(s.turns.Quantile(t.rand.uniform())))))
+	}
+	if s.turns != nil {
 		t.name = strconv.FormatUint(s.ordinal, 10) + "-" + strconv.FormatUint(t.key, 10)
 	}
 	t.fill(m, 0)
@@ -355,8 +391,39 @@ func (m *maker) follow(t *turn) {
 	if t.left--; t.left == 0 {
 		return
 	}
-	s := t.flow
 	t.number++
+	var kept int
+	if t.path != nil {
+		kept = t.step(t.path[t.number])
+	} else {
+		kept = t.drawn()
+	}
+	t.fill(m, kept)
+	heap.Push(&m.due, t)
+}
+
+// step takes the next turn of a path and returns the blocks that are kept.
+func (t *turn) step(p model.Step) (kept int) {
+	t.delay = -1
+	if p.DelayNS >= 0 {
+		t.delay = float64(p.DelayNS) / 1e9
+	}
+	t.at += max(0, t.delay, float64(p.GapNS)/1e9)
+	t.input = p.Input
+	if t.output = p.Output; t.output < 0 {
+		t.output = t.flow.answer(&t.rand)
+	}
+	return min(int(p.Kept), len(t.blocks))
+}
+
+// answer draws the output length of a later turn.
+func (s *flow) answer(r *randStream) int64 {
+	return max(-1, int64(math.Round(min(model.MaxTokens, max(-1, s.outputs.Quantile(r.uniform()))))))
+}
+
+// drawn takes the next turn from the laws and returns the blocks that are kept.
+func (t *turn) drawn() (kept int) {
+	s := t.flow
 	t.delay = -1
 	u := t.rand.uniform() // of both: a long think time is part of a long gap
 	if s.think != nil {
@@ -367,7 +434,7 @@ func (m *maker) follow(t *turn) {
 		gap = max(gap, s.gap.Quantile(u))
 	}
 	t.at += gap
-	kept := len(t.blocks)
+	kept = len(t.blocks)
 	if s.kept != nil {
 		kept = int(math.Round(s.kept.Quantile(t.rand.uniform()) * float64(kept)))
 	}
@@ -381,9 +448,8 @@ func (m *maker) follow(t *turn) {
 	default:
 		t.input, _ = s.lengths.draw(&t.rand)
 	}
-	t.output = max(-1, int64(math.Round(min(model.MaxTokens, max(-1, s.outputs.Quantile(t.rand.uniform()))))))
-	t.fill(m, kept)
-	heap.Push(&m.due, t)
+	t.output = s.answer(&t.rand)
+	return kept
 }
 
 // fill gives the prompt its block ids: of what is kept those of the turn before,

@@ -13,7 +13,7 @@ import (
 
 // leastSpecimen and mostSpecimen bound the requests of a specimen.
 const (
-	leastSpecimen = 20_000
+	leastSpecimen = 100_000
 	mostSpecimen  = 2_000_000
 )
 

@@ -14,6 +14,7 @@ const MinSegmentEvents = 50
 type ChangeOptions struct {
 	Penalty   float64 // per change; 0 means 2 ln(windows)
 	MinEvents int64   // per segment; 0 means MinSegmentEvents, below 0 none
+	Silences  bool    // a segment may also hold no event at all: nothing came, however long the windows
 }
 
 // Segments are a rate that is constant between changes.
@@ -90,7 +91,7 @@ func (p *partition) solve() []int {
 				continue
 			}
 			kept = append(kept, c)
-			if p.sums[t]-p.sums[c.start] < p.MinEvents {
+			if n := p.sums[t] - p.sums[c.start]; n < p.MinEvents && !(n == 0 && p.Silences) {
 				continue
 			}
 			if v := p.best[c.start] + p.cost(c.start, t) + p.Penalty; v < p.best[t] {

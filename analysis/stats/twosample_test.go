@@ -69,7 +69,7 @@ func TestChangePointsAgainstAllPartitions(t *testing.T) {
 			}
 			counts[i] = r.Int64N(2*level) * r.Int64N(2)
 		}
-		o := ChangeOptions{Penalty: 0.5 + 4*r.Float64(), MinEvents: []int64{-1, 1, 20, 60}[r.IntN(4)]}
+		o := ChangeOptions{Penalty: 0.5 + 4*r.Float64(), MinEvents: []int64{-1, 1, 20, 60}[r.IntN(4)], Silences: r.IntN(2) == 0}
 		got, err := ChangePoints(counts, 2, o)
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func plainPartition(counts []int64, window float64, o ChangeOptions) (float64, b
 		var sum int64
 		for s := t - 1; s >= 0; s-- {
 			sum += counts[s]
-			if sum < o.MinEvents {
+			if sum < o.MinEvents && (sum > 0 || !o.Silences) {
 				continue
 			}
 			cost := 0.0

@@ -193,6 +193,23 @@ func (c *Sessions) check() error {
 	if mean, ok := law.Mean(); !ok || !(mean > 0 && mean <= MaxTurns) {
 		return fmt.Errorf("turns: the mean must be above 0 and at most %d", MaxTurns)
 	}
+	for i, p := range c.Paths {
+		if err := p.check(); err != nil {
+			return fmt.Errorf("paths: %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (p Path) check() error {
+	if len(p) == 0 || len(p) > MaxTurns {
+		return fmt.Errorf("%d turns, but must be from 1 to %d", len(p), MaxTurns)
+	}
+	for k, s := range p {
+		if max(s.Input, s.Output) > MaxTokens {
+			return fmt.Errorf("turn %d: %d and %d tokens, but at most %d can be", k, s.Input, s.Output, int64(MaxTokens))
+		}
+	}
 	return nil
 }
 

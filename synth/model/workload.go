@@ -174,6 +174,48 @@ type Sessions struct {
 	Growth   *stats.LawSpec `json:"growth_tokens"`                // input of a turn less input of the turn before; may be below 0
 	Answers  bool           `json:"growth_adds_answer,omitempty"` // the output of the turn before comes on top of Growth
 	Outputs  stats.LawSpec  `json:"outputs"`                      // output lengths of later turns; one below 0 is not known
+	Paths    []Path         `json:"paths,omitempty"`              // whole sessions, drawn instead of the laws above and the pairs: they keep every dependence
+	Sampled  bool           `json:"paths_sampled,omitempty"`      // Paths are a sample of the sessions
+}
+
+// A Path is a session as it was, turn by turn.
+type Path []Step
+
+// A Step is a turn of a session. What is below 0 is not known.
+type Step struct {
+	Input, Output int64 // tokens
+	GapNS         int64 // since the turn before began
+	DelayNS       int64 // since the turn before ended, as recorded
+	Kept          int64 // blocks that the turn before and this one begin with
+}
+
+// stepNumbers is how many numbers a step is in JSON.
+const stepNumbers = 5
+
+// MarshalJSON writes input, output, gap_ns, delay_ns and kept of one turn after
+// another.
+func (p Path) MarshalJSON() ([]byte, error) {
+	numbers := make([]int64, 0, stepNumbers*len(p))
+	for _, s := range p {
+		numbers = append(numbers, s.Input, s.Output, s.GapNS, s.DelayNS, s.Kept)
+	}
+	return json.Marshal(numbers)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (p *Path) UnmarshalJSON(text []byte) error {
+	var v []int64
+	if err := json.Unmarshal(text, &v); err != nil {
+		return err
+	}
+	if len(v) == 0 || len(v)%stepNumbers != 0 {
+		return fmt.Errorf("a path has %d numbers for each turn, not %d in all", stepNumbers, len(v))
+	}
+	*p = make(Path, 0, len(v)/stepNumbers)
+	for ; len(v) > 0; v = v[stepNumbers:] {
+		*p = append(*p, Step{v[0], v[1], v[2], v[3], v[4]})
+	}
+	return nil
 }
 
 // Prefix is how prompts share their beginnings, in blocks.
