@@ -14,13 +14,19 @@ RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench bench-go fuzz race interop interop-parquet interop-loaders vocab-test clean
+.PHONY: help build build-cloud test-cloud demo test lint bench bench-go fuzz race interop interop-parquet interop-loaders vocab-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the static binary, as bin/reprise
 	$(GO) build -o bin/reprise ./cmd/reprise
+
+build-cloud: ## the same with S3 and GCS, 40 MB larger, as bin/reprise-cloud
+	$(GO) build -tags cloud -o bin/reprise-cloud ./cmd/reprise
+
+test-cloud: ## tests of what build-cloud adds, against stores in memory and in files
+	$(GO) test -tags cloud ./formats/source/...
 
 demo: build ## a made-up trace, imported, fitted, scaled and replayed against the built-in mock server (out/demo)
 	.ci/demo

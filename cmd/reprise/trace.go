@@ -16,6 +16,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"reprise/analysis"
+	"reprise/formats/source/cloud"
 	"reprise/trace"
 )
 
@@ -37,8 +38,8 @@ func oneArg(c *cli.Command, what string) (string, error) {
 
 // notInput refuses to write over what is read.
 func notInput(out, in string) error {
-	a, aerr := os.Stat(out)
-	b, berr := os.Stat(in)
+	a, aerr := os.Stat(cloud.Local(out))
+	b, berr := os.Stat(cloud.Local(in))
 	if aerr == nil && berr == nil && a.Mode().IsRegular() && os.SameFile(a, b) {
 		return misuse("name another file", "%s is read here: it would be written over", out)
 	}
@@ -66,6 +67,9 @@ func ownFiles(in string, outs ...string) error {
 // openTrace opens the canonical trace at path; "-" is spooled from standard
 // input first, since Parquet is read from its end.
 func openTrace(c *cli.Command, path string) (*trace.Reader, error) {
+	if path = cloud.Local(path); cloud.IsRemote(path) {
+		return openRemote(path)
+	}
 	if path != "-" {
 		return trace.Open(path)
 	}

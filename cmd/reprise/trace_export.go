@@ -9,7 +9,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"reprise/formats"
-	"reprise/trace"
 )
 
 func exportCommand() *cli.Command {
@@ -78,7 +77,7 @@ func exportTo(c *cli.Command, write func(io.Writer) ([]string, error)) ([]string
 	if out == "-" {
 		return write(c.Root().Writer)
 	}
-	f, err := trace.Create(out)
+	f, err := createOutput(out)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"reprise/analysis"
 	"reprise/formats"
 	"reprise/formats/source"
+	"reprise/formats/source/cloud"
 	"reprise/trace"
 )
 
@@ -32,8 +33,8 @@ func importCommand() *cli.Command {
 or keys of the first file; exactly one must take it, and it is printed why. With
 --map the container decides. csv, parquet, guidellm and inference-perf are named.
 
-IN is a file, a glob, a directory (all data files below it) or - for standard
-input; gzip, zstd and bzip2 are found by content. Rows that cannot be used, or
+IN is a file, a glob, a directory (all data files below it), an address (file://;
+s3:// and gs:// in a build with the tag cloud) or - for standard input; gzip, zstd and bzip2 are found by content. Rows that cannot be used, or
 that went into another row, go to OUT.rejects.jsonl with file, line, field and
 reason. What was read, kept, rejected and decided is printed.
 
@@ -97,7 +98,9 @@ func runImport(ctx context.Context, c *cli.Command) error {
 		if out == "-" {
 			return misuse("name a file with --rejects", "-o - leaves no place for rejected rows")
 		}
-		rejectsPath = out + ".rejects.jsonl"
+		if rejectsPath = out + ".rejects.jsonl"; cloud.IsRemote(out) {
+			rejectsPath = cloud.Join(out, ".rejects.jsonl")
+		}
 	}
 	if size := c.Int("block-tokens"); size < 0 {
 		return misuse("leave it out to have it found from the file", "--block-tokens %d: must be above 0", size)
@@ -238,12 +241,12 @@ func importTo(ctx context.Context, c *cli.Command, out string, imp formats.Impor
 	if out == "-" {
 		return formats.Import(ctx, imp, src, c.Root().Writer, memory, step, rejects.add)
 	}
-	f, err := trace.Create(out)
+	f, err := createOutput(out)
 	if err != nil {
 		return trace.Meta{}, err
 	}
 	defer f.Abort()
-	meta, err := formats.Import(ctx, imp, src, f, memory, step, rejects.add)
+	meta, err := formats.Import(ctx, imp, src, f.File, memory, step, rejects.add)
 	if err != nil {
 		return meta, err
 	}
@@ -255,7 +258,7 @@ func importTo(ctx context.Context, c *cli.Command, out string, imp formats.Impor
 type rejects struct {
 	path   string
 	strict bool
-	file   *trace.File
+	file   *output
 	buf    *bufio.Writer
 	n      int64
 }
@@ -265,7 +268,7 @@ func (r *rejects) add(e *trace.RowError) error {
 		return e
 	}
 	if r.file == nil {
-		f, err := trace.Create(r.path)
+		f, err := createOutput(r.path)
 		if err != nil {
 			return err
 		}
@@ -358,7 +361,10 @@ func (r *rejects) text() string {
 
 // warnRate doubts a rate that no service has; a wrong unit is off by 1000.
 func warnRate(w io.Writer, im imported) {
-	r, err := trace.Open(im.Out)
+	if cloud.IsRemote(im.Out) {
+		return // it is not read back
+	}
+	r, err := trace.Open(cloud.Local(im.Out))
 	if err != nil || im.Meta.Clock != trace.ClockTrace {
 		return
 	}

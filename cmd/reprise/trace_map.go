@@ -78,7 +78,7 @@ func writeText(c *cli.Command, text []byte) error {
 		_, err := c.Root().Writer.Write(text)
 		return err
 	}
-	f, err := trace.Create(out)
+	f, err := createOutput(out)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"reprise/formats/source/cloud"
 	"reprise/trace"
 )
 
@@ -33,14 +34,18 @@ const Stdin = "-"
 type Source struct {
 	Name string // as the user gave it; files of a directory have the directory before them
 
-	stdin  io.Reader // what can be read only once: standard input or a pipe
-	digest *digest   // of stdin; nil for a file
-	temp   *os.File  // holds a copy where reading at any offset needs one
+	stdin  io.Reader    // what can be read only once: standard input or a pipe
+	digest *digest      // of stdin; nil for a file
+	temp   *os.File     // holds a copy where reading at any offset needs one
+	object cloud.Object // of a store; nil for a file, and before it is opened
 }
 
 // New returns the source at path; for "-" it reads from stdin. A pipe is read
 // once, as standard input is: what was read of it does not come again.
 func New(path string, stdin io.Reader) *Source {
+	if path = cloud.Local(path); cloud.IsRemote(path) {
+		return &Source{Name: path}
+	}
 	if path != Stdin {
 		info, err := os.Stat(path)
 		if err != nil || info.Mode()&(fs.ModeNamedPipe|fs.ModeCharDevice|fs.ModeSocket) == 0 {
@@ -70,6 +75,16 @@ func (p *pipe) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
+// remote returns the object of a store; nil for a file.
+func (s *Source) remote() (cloud.Object, error) {
+	if s.object != nil || s.once() || !cloud.IsRemote(s.Name) {
+		return s.object, nil
+	}
+	o, err := cloud.Open(s.Name)
+	s.object = o
+	return o, err
+}
+
 // once tells whether the source can be read only once.
 func (s *Source) once() bool { return s.digest != nil }
 
@@ -80,6 +95,9 @@ func (s *Source) Again() bool { return !s.once() || s.temp != nil }
 func (s *Source) Base() string {
 	if s.Name == Stdin {
 		return "stdin"
+	}
+	if cloud.IsRemote(s.Name) {
+		return cloud.Base(s.Name)
 	}
 	return filepath.Base(s.Name)
 }
@@ -154,6 +172,16 @@ func (s *Source) raw() (io.Reader, func() error, error) {
 	if s.once() {
 		return nil, nil, fmt.Errorf("%s was read before, and can be read only once", s.Base())
 	}
+	if o, err := s.remote(); o != nil || err != nil {
+		if err != nil {
+			return nil, nil, err
+		}
+		r, err := o.NewReader()
+		if err != nil {
+			return nil, nil, err
+		}
+		return r, r.Close, nil
+	}
 	f, err := os.Open(s.Name)
 	if err != nil {
 		return nil, nil, err
@@ -180,10 +208,19 @@ func decompress(r io.Reader) (io.Reader, error) {
 }
 
 // ReaderAt returns the decompressed content for reading at any offset, and its
-// size in bytes. A plain file is read in place; anything else is copied to a
-// temporary file first.
+// size in bytes. A plain file, or object of a store, is read in place; anything else
+// is copied to a temporary file first.
 func (s *Source) ReaderAt() (io.ReaderAt, int64, error) {
-	if s.temp == nil && !s.once() {
+	if o, err := s.remote(); err != nil {
+		return nil, 0, err
+	} else if o != nil && s.temp == nil {
+		var head [4]byte
+		n, _ := o.ReadAt(head[:], 0)
+		if compressionOf(head[:n]) == "" {
+			return o, o.Size(), nil
+		}
+	}
+	if s.temp == nil && !s.once() && s.object == nil {
 		f, err := os.Open(s.Name)
 		if err != nil {
 			return nil, 0, err
@@ -248,6 +285,10 @@ func (s *Source) spool() error {
 
 // Close removes what ReaderAt kept.
 func (s *Source) Close() error {
+	if s.object != nil {
+		s.object.Close()
+		s.object = nil
+	}
 	if s.temp == nil {
 		return nil
 	}
@@ -268,17 +309,35 @@ func (s *Source) Input() (trace.Input, error) {
 		}
 		return trace.Input{Name: s.Base(), SHA256: hex.EncodeToString(s.digest.hash.Sum(nil)), Bytes: s.digest.n}, nil
 	}
-	f, err := os.Open(s.Name)
+	f, closeFile, err := s.whole()
 	if err != nil {
 		return trace.Input{}, err
 	}
-	defer f.Close()
+	defer closeFile()
 	h := sha256.New()
 	n, err := io.Copy(h, f)
 	if err != nil {
 		return trace.Input{}, err
 	}
 	return trace.Input{Name: s.Base(), SHA256: hex.EncodeToString(h.Sum(nil)), Bytes: n}, nil
+}
+
+// whole returns the bytes of a file or an object as they are.
+func (s *Source) whole() (io.Reader, func() error, error) {
+	if o, err := s.remote(); err != nil {
+		return nil, nil, err
+	} else if o != nil {
+		r, err := o.NewReader()
+		if err != nil {
+			return nil, nil, err
+		}
+		return r, r.Close, nil
+	}
+	f, err := os.Open(s.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, f.Close, nil
 }
 
 type digest struct {
@@ -292,12 +351,21 @@ func (d *digest) Write(p []byte) (int, error) {
 }
 
 // Find returns the sources that args name, in order: a file, a glob pattern, a
-// directory (all files below it, by name) or "-". passed lists the files of
+// directory (all files below it, by name), an address of a store (one that ends in a
+// slash stands for all objects below it) or "-". passed lists the files of
 // directories that are no data: dot files, and what is named as documentation.
 func Find(args []string, stdin io.Reader) (sources []*Source, passed []string, err error) {
 	for _, arg := range args {
 		if arg == Stdin {
 			sources = append(sources, New(Stdin, stdin))
+			continue
+		}
+		if arg = cloud.Local(arg); cloud.IsRemote(arg) {
+			found, skipped, err := objects(arg)
+			if err != nil {
+				return nil, nil, err
+			}
+			sources, passed = append(sources, found...), append(passed, skipped...)
 			continue
 		}
 		paths := []string{arg}
@@ -323,6 +391,23 @@ func Find(args []string, stdin io.Reader) (sources []*Source, passed []string, e
 		return nil, passed, trace.WithFix(fmt.Errorf("%s: no data files", strings.Join(args, " ")), "name a file or a directory with data files")
 	}
 	return sources, passed, nil
+}
+
+// objects returns the objects that an address of a store names.
+func objects(address string) (found []*Source, passed []string, err error) {
+	prefix, _, _ := strings.Cut(address, "?")
+	if !strings.HasSuffix(prefix, "/") {
+		return []*Source{New(address, nil)}, nil, nil
+	}
+	names, err := cloud.List(address)
+	for _, name := range names {
+		if isStray(cloud.Base(name)) {
+			passed = append(passed, name)
+		} else {
+			found = append(found, New(name, nil))
+		}
+	}
+	return found, passed, err
 }
 
 func walk(path string) (files, passed []string, err error) {
