@@ -8,6 +8,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/trace/results"
 )
 
 // WriteText writes s for a person, in up to 120 columns without colour: the
@@ -56,6 +58,9 @@ func (s *Summary) head(p *printer) {
 	p.line("")
 	p.pair("label", s.Label)
 	target := strings.Join(s.URLs, ", ") + ", " + s.Protocol
+	if s.HTTP != results.HTTP1 {
+		target += ", HTTP/" + s.HTTP
+	}
 	p.pair("target", target)
 	if s.Trace != nil {
 		p.pair("trace", fmt.Sprintf("%s (sha256 %.12s)", s.Trace.Name, s.Trace.SHA256))

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -34,6 +35,7 @@ type Summary struct {
 	Seed     uint64            `json:"seed"`
 	Protocol string            `json:"protocol"`
 	URLs     []string          `json:"urls"`
+	HTTP     string            `json:"http"`   // version: 1.1 or 2
 	Models   map[string]string `json:"models"` // recorded to sent
 
 	Planned       results.Planned `json:"planned"`
@@ -140,7 +142,7 @@ func (c *collection) summary(run *results.Opened) *Summary {
 	r := run.Run
 	s := &Summary{
 		Schema: SummarySchema, Label: r.Label, Labels: r.Labels, Version: r.Version, Trace: r.Trace, Pace: r.Pace, Speed: r.Speed, Seed: r.Seed,
-		Protocol: r.Protocol, URLs: r.URLs, Models: r.Models, Planned: r.Planned,
+		Protocol: r.Protocol, URLs: r.URLs, HTTP: cmp.Or(r.HTTP, results.HTTP1), Models: r.Models, Planned: r.Planned,
 		Requests: c.requests, Causes: c.causes.top(topNames), FinishReasons: c.finish.top(topNames),
 		HTTPStatuses: c.statuses.list(), Notes: c.notes.top(topNames), Holds: c.holds.list(),
 		Sessions: c.sessions.summary(), Throughput: c.throughput(), Tokens: c.tokens,

@@ -117,7 +117,7 @@ func (v *Verdict) late(s *Summary) {
 // between tokens.
 func (v *Verdict) receive(s *Summary) {
 	if s.Client == nil || s.Client.ReceiveDelay == nil {
-		v.NotMeasured = append(v.NotMeasured, "receive delay: no stamps of the kernel (they need Linux and plain TCP, and a run that ended)")
+		v.NotMeasured = append(v.NotMeasured, "receive delay: no stamps of the kernel (they need Linux, HTTP/1.1 on plain TCP, and a run that ended)")
 		return
 	}
 	v.ReceiveP99 = milliseconds(time.Duration(s.Client.ReceiveDelay.P99NS))

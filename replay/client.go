@@ -78,7 +78,7 @@ func queueDelay(before, after *metrics.Float64Histogram) *results.Delay {
 func (r *run) receiveDelay() *results.Delay {
 	var all *hdrhistogram.Histogram
 	for _, t := range r.targets {
-		switch h := t.client.Delays.Histogram(); {
+		switch h := t.client.Receive(); {
 		case h == nil:
 		case all == nil:
 			all = h

@@ -17,6 +17,7 @@ const (
 	DefaultGrace    = 30 * time.Second
 	DefaultOutput   = OutputExact
 	DefaultProtocol = "chat"
+	DefaultH2Conns  = 1
 )
 
 // Values of Config.Output.
@@ -61,6 +62,9 @@ type Config struct {
 	// Tokenizer counts the tokens of a chunk's text where the server sent no
 	// count; such counts are labelled local. nil leaves them unknown.
 	Tokenizer func(text []byte) int
+
+	HTTP2   bool // instead of HTTP/1.1; with http URLs the server must know (h2c)
+	H2Conns int  // connections to open for each URL; 0 = DefaultH2Conns. More are opened when the server takes no more streams on those
 
 	TLS        TLS
 	UnixSocket string // path; all connections go there, whatever the URLs' hosts
@@ -180,6 +184,9 @@ func (c *Config) check() error {
 		return trace.WithFix(fmt.Errorf("no target"), "name one with --url, such as --url http://localhost:8000")
 	case c.MaxInFlight < 0:
 		return fmt.Errorf("--max-in-flight %d: must not be below 0", c.MaxInFlight)
+	}
+	if err := c.checkHTTP2(); err != nil {
+		return err
 	}
 	switch c.Pace {
 	case PaceThink:

@@ -49,11 +49,16 @@ func (c *Config) ask(req *http.Request, u *url.URL) (*http.Response, error) {
 	for _, h := range c.Headers {
 		req.Header.Set(h.Name, h.Value)
 	}
-	config, err := tlsConfig(u, c.TLS)
+	config, err := c.tlsConfig(u)
 	if err != nil {
 		return nil, err
 	}
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: config, Proxy: func(r *http.Request) (*url.URL, error) { return c.proxy(r.URL) }}
+	if c.speaksHTTP2(u) {
+		transport.Protocols = new(http.Protocols)
+		transport.Protocols.SetHTTP2(true)
+		transport.Protocols.SetUnencryptedHTTP2(true)
+	}
 	if c.UnixSocket != "" {
 		var d net.Dialer
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -161,7 +161,7 @@ func (r *run) exchange(ctx context.Context, t *target, id string, body []byte, s
 	x := &transport.Exchange{Request: t.request(whole, room, []byte(id)), Limits: transport.Limits{Total: probeTimeout}}
 	asked := &question{x: x, response: response, done: make(chan struct{})}
 	x.Sink = asked
-	probe := transport.NewClient(t.dial, r.wall())
+	probe := t.connect(r.wall())
 	defer probe.Close()
 	probe.Send(x)
 	select {

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"reprise/replay/transport"
 	"reprise/trace"
 	"reprise/trace/results"
 )
@@ -93,7 +92,8 @@ func (r *run) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.targets = append(r.targets, &target{name: publicURL(u), head: head, client: transport.NewClient(dial, r.now), dial: dial})
+		connect := c.carrier(u, dial)
+		r.targets = append(r.targets, &target{name: publicURL(u), head: head, client: connect(r.now), connect: connect})
 		r.room = max(r.room, len(head)+headEnd)
 	}
 	served, err := c.served(ctx, r.survey.Models)
@@ -170,7 +170,7 @@ func (r *run) describe() *results.Run {
 		}
 	}
 	run := &results.Run{
-		Version: c.Version, Label: label, Labels: c.Labels, Pace: c.pace(), Speed: c.Selection.speed(), Seed: c.Selection.Seed,
+		HTTP: c.httpVersion(), Version: c.Version, Label: label, Labels: c.Labels, Pace: c.pace(), Speed: c.Selection.speed(), Seed: c.Selection.Seed,
 		Protocol: c.protocol().Name(), Models: c.Models, Flags: c.Flags, Planned: r.survey.Planned, Warnings: r.survey.Warnings(c),
 		Host: results.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
 	}
@@ -179,6 +179,9 @@ func (r *run) describe() *results.Run {
 	}
 	if w := c.wordWarning(); w != "" {
 		run.Warnings = append(run.Warnings, w)
+	}
+	if c.HTTP2 {
+		run.Warnings = append(run.Warnings, sharedConnections)
 	}
 	if c.TLS.Insecure {
 		run.Warnings = append(run.Warnings, "--insecure: the server's certificate was not checked")
@@ -217,8 +220,9 @@ func (r *run) do(ctx context.Context) error {
 	client.ReceiveDelay = r.receiveDelay()
 	for _, t := range r.targets {
 		t.client.Close()
-		client.ConnsOpened += t.client.Opened.Load()
-		client.ConnsReused += t.client.Reuses.Load()
+		opened, found := t.client.Connections()
+		client.ConnsOpened += opened
+		client.ConnsReused += found
 	}
 	rerr := r.recorder.close()
 	r.record.Ended = &results.Ended{

@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"reprise/replay/protocol"
 	"reprise/replay/transport"
@@ -20,10 +21,10 @@ import (
 
 // A target is one URL: its connections and the head of its requests.
 type target struct {
-	name   string // URL without user and password, as results name it
-	client *transport.Client
-	dial   func(ctx context.Context) (net.Conn, error)
-	head   []byte // request line and headers up to the request's own
+	name    string // URL without user and password, as results name it
+	client  transport.Carrier
+	connect func(now func() time.Duration) transport.Carrier // makes another, with a clock of its own
+	head    []byte                                           // request line and headers up to the request's own
 }
 
 // endpoint returns the URL that requests for p go to: the path of base, with
@@ -134,7 +135,7 @@ func dialer(u *url.URL, c *Config) (func(ctx context.Context) (net.Conn, error),
 	if u.Scheme == "http" {
 		return plain, nil
 	}
-	config, err := tlsConfig(u, c.TLS)
+	config, err := c.tlsConfig(u)
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +149,21 @@ func dialer(u *url.URL, c *Config) (func(ctx context.Context) (net.Conn, error),
 			nc.Close()
 			return nil, explainTLS(err, addr)
 		}
+		if got := tc.ConnectionState().NegotiatedProtocol; c.HTTP2 && got != alpnHTTP2 {
+			nc.Close()
+			return nil, notHTTP2(addr)
+		}
 		return tc, nil
 	}, nil
+}
+
+// tlsConfig is how TLS is spoken with u, HTTP/2 announced if that is wanted there.
+func (c *Config) tlsConfig(u *url.URL) (*tls.Config, error) {
+	config, err := tlsConfig(u, c.TLS)
+	if err == nil && c.speaksHTTP2(u) {
+		config.NextProtos = []string{alpnHTTP2}
+	}
+	return config, err
 }
 
 func tlsConfig(u *url.URL, t TLS) (*tls.Config, error) {

@@ -92,6 +92,8 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: "key", Usage: "PEM file with the private key of --cert"},
 		&cli.StringFlag{Name: "unix-socket", Usage: "path of a Unix socket that all connections go to, whatever the host in --url"},
 		&cli.StringFlag{Name: "proxy", Usage: "URL of an HTTP proxy, or none (default: as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say)"},
+		&cli.BoolFlag{Name: "http2", Usage: "speak HTTP/2 instead of HTTP/1.1, also with http URLs (h2c): answers share connections, so time stamps are less exact"},
+		&cli.IntFlag{Name: "h2-conns", Usage: fmt.Sprintf("connections for each URL with --http2; more are opened when the server takes no more streams on them (default: %d)", replay.DefaultH2Conns)},
 		&cli.BoolFlag{Name: "insecure", Usage: "do not check the server's certificate"},
 	}
 }
@@ -158,7 +160,7 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 	config := &replay.Config{
 		URLs: c.StringSlice("url"), Output: c.String("output-length"), MaxInFlight: c.Int("max-in-flight"),
 		BytesTimeout: c.Duration("idle-timeout"), TokenTimeout: c.Duration("token-timeout"), Timeout: c.Duration("timeout"), Grace: c.Duration("grace"),
-		TLS: replay.TLS{CAFile: c.String("ca-file"), CertFile: c.String("cert"), KeyFile: c.String("key"), Insecure: c.Bool("insecure")}, UnixSocket: c.String("unix-socket"), Proxy: c.String("proxy"), Version: version, Flags: publicFlags(c),
+		TLS: replay.TLS{CAFile: c.String("ca-file"), CertFile: c.String("cert"), KeyFile: c.String("key"), Insecure: c.Bool("insecure")}, UnixSocket: c.String("unix-socket"), HTTP2: c.Bool("http2"), H2Conns: c.Int("h2-conns"), Proxy: c.String("proxy"), Version: version, Flags: publicFlags(c),
 		Selection: replay.Selection{Speed: c.Float("speed"), From: c.Duration("from"), To: c.Duration("to"), Seed: c.Uint64("seed")},
 	}
 	for _, name := range []string{"timeout", "idle-timeout", "token-timeout", "grace", "gap-cap"} {

@@ -75,13 +75,18 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // errStopped is why an answer ends when Serve does.
 var errStopped = errors.New("the server stopped")
 
-// Serve answers what ln accepts until ctx ends; then it closes ln and all
+// Serve answers what ln accepts, by HTTP/1.1 and by HTTP/2 whose client knows
+// that (h2c), until ctx ends; then it closes ln and all
 // connections, waits until every request is booked and the engine has stopped
 // (at most one step), and returns nil. Any other error is the listener's.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{
 		Handler:     s.handler,
+		Protocols:   &protocols,
 		BaseContext: func(net.Listener) context.Context { return base },
 	}
 	ended := make(chan struct{})

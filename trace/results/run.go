@@ -33,6 +33,12 @@ const keySchema = "reprise.results"
 // batchRows cuts results to batches.
 const batchRows = 1024
 
+// Versions of HTTP, as Run.HTTP names them.
+const (
+	HTTP1 = "1.1"
+	HTTP2 = "2"
+)
+
 // A Run is what run.json says: everything that is needed to repeat the run, and
 // no secrets.
 type Run struct {
@@ -47,6 +53,7 @@ type Run struct {
 	Speed    float64           `json:"speed"`              // time compression; 1 = as recorded
 	Seed     uint64            `json:"seed"`               // of prompts and session arrivals
 	URLs     []string          `json:"urls"`               // without user and password
+	HTTP     string            `json:"http,omitempty"`     // HTTP1 or HTTP2; "" in runs of older versions, which is HTTP1
 	Protocol string            `json:"protocol"`           //
 	Models   map[string]string `json:"models,omitempty"`   // recorded to sent; "" = recorded without a model
 	Flags    map[string]string `json:"flags,omitempty"`    // as given, secrets replaced by their length
