@@ -22,9 +22,10 @@ const (
 // window, time compression, scaled lengths), so that the rest shows what copying
 // did.
 type Fidelity struct {
-	Design     model.Design `json:"design"`
-	Properties []Property   `json:"properties"`
-	Lost       int          `json:"lost"`
+	Design     *model.Design `json:"design,omitempty"`    // of a scaled trace
+	Generated  *Generated    `json:"generated,omitempty"` // of what a model gave
+	Properties []Property    `json:"properties"`
+	Lost       int           `json:"lost"`
 }
 
 // A Property is one line of a Fidelity. Numbers that do not apply are absent.
@@ -48,7 +49,7 @@ type Property struct {
 
 // CompareFidelity holds the traffic that was made against its source.
 func CompareFidelity(source, made *Traffic, d *model.Design) *Fidelity {
-	c := &fidelity{source: source, made: made, design: d, Fidelity: &Fidelity{Design: *d}}
+	c := &fidelity{source: source, made: made, design: d, Fidelity: &Fidelity{Design: d}}
 	c.volume()
 	c.shape()
 	c.bursts()

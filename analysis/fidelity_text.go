@@ -33,6 +33,9 @@ func (f *Fidelity) text(p *printer) {
 		if r.Verdict == Lost {
 			p.wrap("  - ", fmt.Sprintf("lost: %s: %s instead of %s (%s)", r.Name, optionalText(r.Achieved), optionalText(r.Target), r.Method), 4)
 		}
+		if r.Verdict == ByDesign && f.Generated != nil {
+			p.wrap("  - ", fmt.Sprintf("changed: %s: %s instead of %s (%s)", r.Name, optionalText(r.Achieved), optionalText(r.Target), r.Method), 4)
+		}
 	}
 	p.topic("properties")
 	cell := func(v *float64) string {
@@ -49,7 +52,14 @@ func (f *Fidelity) text(p *printer) {
 		}
 		rows = append(rows, table.Row{name, cell(r.Source), cell(r.Independent), cell(r.Common), cell(r.Target), cell(r.Achieved), r.Verdict})
 	}
-	p.table(table.Row{"property", "source", "independent", "common", "target", "achieved", "verdict"}, rows)
+	head := table.Row{"property", "source", "independent", "common", "target", "achieved", "verdict"}
+	if f.Generated != nil {
+		head = table.Row{"property", "source", "generated", "verdict"}
+		for i, r := range rows {
+			rows[i] = table.Row{r[0], r[1], r[5], r[6]}
+		}
+	}
+	p.table(head, rows)
 	p.section("verdicts")
 	for _, d := range [][2]string{
 		{Exact, "the same number, but for rounding"},
@@ -57,7 +67,7 @@ func (f *Fidelity) text(p *printer) {
 		{ByDesign, "as the flags say, or as the method cannot but do"},
 		{Lost, "neither"},
 		{NotMeasurable, "the trace does not have it"},
-		{"lines", "independent: copies that have nothing to do with one another; common: copies that all follow one rate. Growth lies between"},
+		{"lines", "of a scaled trace; independent: copies that have nothing to do with one another; common: copies that all follow one rate. Growth lies between"},
 	} {
 		p.wrap(fmt.Sprintf("  %-19s", d[0]), d[1], 21)
 	}

@@ -172,6 +172,7 @@ func (f *fitting) workload(ctx context.Context) (*model.Workload, error) {
 		w.Streams = append(w.Streams, *stream)
 	}
 	w.Provenance.Notes = f.notes
+	w.Measures = f.measured.measures(f.hitFactor())
 	return w, w.Check()
 }
 

@@ -37,6 +37,7 @@ type fitting struct {
 	sessions fitSessions
 	reuse    prefix.Reuse
 	clock    fitClock
+	measured Measuring
 }
 
 func newFitting(o FitOptions, groups *fitGroups, mode fitMode) *fitting {
@@ -124,6 +125,7 @@ func (f *fitting) row(b *trace.Batch, i int) error {
 		return nil
 	}
 	group := f.groups.of(f.o.group(b, i))
+	f.measure(r, ordinal, hits)
 	if ordinal < 0 {
 		if f.mode.named {
 			f.unnamed++
@@ -144,6 +146,19 @@ func (f *fitting) row(b *trace.Batch, i int) error {
 	s.turn(f, r, ordinal, c)
 	s.keep(f, r, hits, c)
 	return nil
+}
+
+// measure takes the numbers that what is generated will be held against.
+func (f *fitting) measure(r fitRow, ordinal int64, hits prefix.Hits) {
+	m := measuredRow{at: r.at, input: r.input, output: r.known(), first: true, key: uint64(max(0, r.at) / int64(time.Minute)), hits: hits}
+	if f.meta.Clock != trace.ClockTrace {
+		m.at = -1
+	}
+	if ordinal >= 0 {
+		c, first := f.sessions.at(ordinal)
+		m.key, m.first = uint64(ordinal), first || c.turns == 0
+	}
+	f.measured.add(m)
 }
 
 // named returns the ordinal of the session that a row names; below 0 if none.

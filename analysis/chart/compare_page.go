@@ -28,10 +28,16 @@ func ComparisonPage(c *analysis.TrafficComparison, a, b *analysis.Profile) *Page
 	return page
 }
 
+// GeneratedPage is the page of reprise synth from a model.
+func GeneratedPage(f *analysis.Fidelity) *Page {
+	g := f.Generated
+	return &Page{Title: "Fidelity of a synthesis", Intro: []string{fmt.Sprintf("%s requests generated from %s, a model of %s requests.", grouped(g.Requests), g.Model, grouped(g.Fitted))}, Sections: Sections(analysis.FidelityParts(f))}
+}
+
 // FidelityPage is the page of reprise synth: what was kept of the source, and the
 // source and the result over one another.
 func FidelityPage(f *analysis.Fidelity, source, made *analysis.Traffic) *Page {
-	d := &f.Design
+	d := f.Design
 	page := &Page{Title: "Fidelity of a synthesis", Intro: []string{fmt.Sprintf("%s requests made of %s, %s times by whole %ss.", grouped(d.Rows), grouped(d.SourceRows), analysis.NumberText(d.Factor), d.Unit)}, Sections: Sections(analysis.FidelityParts(f))}
 	if d.ShiftWhy != "" {
 		page.Intro = append(page.Intro, "Copies: "+d.ShiftWhy+".")

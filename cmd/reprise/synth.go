@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -169,8 +170,8 @@ func synthScaled(ctx context.Context, c *cli.Command, step trace.Step, memory in
 	}
 	var design *model.Design
 	var fidelity *analysis.Fidelity
-	if c.IsSet("html") && !c.Bool("fidelity") {
-		return misuse("leave out --fidelity=false", "--html draws the fidelity report, and there is none")
+	if err := noReportNoPage(c); err != nil {
+		return err
 	}
 	_, err = rewrite(c, step, func(open synth.Open, emit func(*trace.Batch) error) (meta trace.Meta, err error) {
 		if !c.Bool("fidelity") {
@@ -200,6 +201,14 @@ func synthScaled(ctx context.Context, c *cli.Command, step trace.Step, memory in
 		return err
 	}
 	return concludeFidelity(c, fidelity)
+}
+
+// noReportNoPage refuses --html without what it draws.
+func noReportNoPage(c *cli.Command) error {
+	if c.IsSet("html") && !c.Bool("fidelity") {
+		return misuse("leave out --fidelity=false", "--html draws the fidelity report, and there is none")
+	}
+	return nil
 }
 
 // scaleAndCollect scales, and describes what is written on its way.
@@ -311,11 +320,14 @@ func shareOf(text string) (float64, error) {
 }
 
 func synthFromModel(ctx context.Context, c *cli.Command, w *model.Workload, step trace.Step) error {
-	if err := only(c, "a model", "duration", "requests", "rate", "cv", "burstiness", "smoothness"); err != nil {
+	if err := only(c, "a model", "duration", "requests", "rate", "cv", "burstiness", "smoothness", "fidelity", "strict", "html"); err != nil {
 		return err
 	}
 	in, err := trace.Identify(c.Args().First())
 	if err != nil {
+		return err
+	}
+	if err := noReportNoPage(c); err != nil {
 		return err
 	}
 	if err := burstOfModel(c, w); err != nil {
@@ -339,11 +351,36 @@ func generateTo(ctx context.Context, c *cli.Command, w *model.Workload, step tra
 			return misuse("give a number above 0", "--%s %v: must be above 0", name, c.Value(name))
 		}
 	}
-	meta, err := writeTrace(c, step, func(emit func(*trace.Batch) error) (trace.Meta, error) { return g.Run(ctx, w, emit) })
+	var measured *synth.Measuring
+	if warm && c.Bool("fidelity") {
+		measured = new(synth.Measuring)
+	}
+	meta, err := writeTrace(c, step, func(emit func(*trace.Batch) error) (trace.Meta, error) {
+		return g.Run(ctx, w, func(b *trace.Batch) error {
+			if measured != nil {
+				measured.Add(b)
+			}
+			return emit(b)
+		})
+	})
 	if err != nil {
 		return err
 	}
-	return printGenerated(c, meta, w)
+	if measured == nil {
+		return printGenerated(c, meta, w, nil)
+	}
+	of := analysis.NewGenerated(w, meta.Counts.Kept, g.Seed, step.Flags)
+	of.Model = filepath.Base(c.Args().First())
+	fidelity := analysis.ModelFidelity(w.Measures, measured.Measures(), of)
+	if name := c.String("html"); name != "" {
+		if err := writeWhole(name, chart.GeneratedPage(fidelity).Write); err != nil {
+			return err
+		}
+	}
+	if err := printGenerated(c, meta, w, fidelity); err != nil {
+		return err
+	}
+	return concludeFidelity(c, fidelity)
 }
 
 func synthPlaced(ctx context.Context, c *cli.Command, step trace.Step, memory int64) error {

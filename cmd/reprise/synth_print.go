@@ -103,8 +103,11 @@ func designNotes(d *model.Design) []string {
 }
 
 // printGenerated says what was generated.
-func printGenerated(c *cli.Command, meta trace.Meta, w *model.Workload) error {
+func printGenerated(c *cli.Command, meta trace.Meta, w *model.Workload, f *analysis.Fidelity) error {
 	if c.Bool("json") && c.String("output") != "-" {
+		if f != nil {
+			return writeJSON(c.Root().Writer, f)
+		}
 		return writeJSON(c.Root().Writer, struct {
 			Requests int64  `json:"requests"`
 			Streams  int    `json:"streams"`
@@ -115,10 +118,15 @@ func printGenerated(c *cli.Command, meta trace.Meta, w *model.Workload) error {
 	if n := len(w.Streams); n > 1 {
 		streams = fmt.Sprintf("%d streams", n)
 	}
-	return table(account(c), func(y func(string, string) bool) {
+	err := table(account(c), func(y func(string, string) bool) {
 		_ = y("generated", fmt.Sprintf("%s requests of %s", analysis.Grouped(meta.Counts.Read), streams)) &&
 			y("wrote", c.String("output"))
 	})
+	if err != nil || f == nil {
+		return err
+	}
+	fmt.Fprintln(account(c))
+	return analysis.WriteFidelityText(account(c), f)
 }
 
 // printPlaced says where sessions were put.

@@ -26,6 +26,16 @@ type Workload struct {
 	Requests   int64      `json:"requests"` // rows that were fitted
 	SpanS      *float64   `json:"span_s"`   // first to last arrival; null without a clock
 	Streams    []Stream   `json:"streams"`  // superposed parts: one for all, or one per client or model
+	Measures   []Measure  `json:"measures,omitempty"`
+}
+
+// A Measure is a number of the trace that a model was fitted to, for what is
+// generated to be held against.
+type Measure struct {
+	Name  string      `json:"name"`
+	Unit  string      `json:"unit,omitempty"`
+	Value float64     `json:"value"`
+	Band  *[2]float64 `json:"band,omitempty"` // where such traffic has it 95 % of the time
 }
 
 // Provenance says where a model came from.
