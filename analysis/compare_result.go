@@ -334,6 +334,9 @@ func (c *TrafficComparison) Gate(conditions []Condition) (failed int, err error)
 		if !slices.Contains(names, cond.Name) {
 			return failed, trace.WithFix(fmt.Errorf("condition %q: no property is called %s", cond.Text, cond.Name), "use one of: "+strings.Join(names, ", "))
 		}
+		if err := c.fits(&cond); err != nil {
+			return failed, err
+		}
 		of := plain
 		if cond.Change {
 			of = change

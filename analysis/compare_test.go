@@ -156,6 +156,19 @@ func TestGates(t *testing.T) {
 			t.Errorf("%q: error %v, want %s", text, err, want)
 		}
 	}
+	for text, fix := range map[string]string{
+		"rate>10ms": "number of requests/s: write a plain number", "isl_w1>10ms": "it is a share: write 'isl_w1>5%'", "isl_mean>5%": "'isl_mean>+10%' for a change", "gap_mean>5%": "'gap_mean>250ms'",
+		"isl_w1>+5%": "it is a distance of both sides already", "idc_60s>3s": "number without a unit", "gap_mean>250ms": "", "rate>0.5": "", "rate>+5%": "", "isl_p99_9>+5%": "",
+	} {
+		conditions, err := ParseConditions(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Gate(conditions)
+		if fix == "" && err != nil || fix != "" && (err == nil || !strings.Contains(trace.Fix(err), fix)) {
+			t.Errorf("%s: %v (%s), want %q", text, err, trace.Fix(err), fix)
+		}
+	}
 	conditions, _ := ParseConditions("speed>5%")
 	if _, err := c.Gate(conditions); err == nil || !strings.Contains(err.Error(), "no property is called speed") {
 		t.Errorf("error %v", err)
