@@ -208,27 +208,13 @@ func chi2Share(free int64, z float64) float64 {
 }
 
 // effectiveTick finds a coarser grid than the clock's that the times lie on,
-// with a little jitter: the most frequent spacing of distinct times, if at
-// least 90 % of all spacings are within 0.2 % of it from a multiple.
+// with a little jitter (see stats.ModalSpacing).
 func effectiveTick(gaps *stats.Tally) (ns int64, ok bool) {
 	if !gaps.Exact() {
 		return 0, false
 	}
-	spacings := gaps.Sample(1).Where(func(v float64) bool { return v > 0 })
-	if spacings.N() < 20 {
-		return 0, false
-	}
-	var mode float64
-	var most int64
-	for i := range spacings.Distinct() {
-		if v, n := spacings.At(i); n > most {
-			mode, most = v, n
-		}
-	}
-	near := spacings.Where(func(v float64) bool {
-		return math.Abs(v-mode*math.Round(v/mode)) <= 0.002*mode
-	}).N()
-	return int64(mode), float64(near) >= 0.9*float64(spacings.N())
+	mode, ok := stats.ModalSpacing(gaps.Sample(1))
+	return int64(math.Round(mode)), ok
 }
 
 // rateBins count arrivals in at most maxRateBins bins, which widen as the trace

@@ -2,6 +2,7 @@ package synth
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"reprise/analysis/prefix"
@@ -242,7 +243,7 @@ func (c *fitClock) settle(stated int64) {
 	}
 	if c.spacings.Exact() {
 		if mode, ok := stats.ModalSpacing(c.spacings.Sample(1)); ok {
-			c.tick = max(c.tick, int64(mode))
+			c.tick = max(c.tick, int64(math.Round(mode)))
 		}
 	}
 	if c.n > 1 && c.last > c.first {
