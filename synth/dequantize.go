@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -131,6 +132,9 @@ func (w *spreader) all(ctx context.Context, r *trace.Reader) error {
 		}
 		for i := range b.Len() {
 			if at, ok := b.ArrivalNS.Get(i); ok {
+				if at < 0 || at > math.MaxInt64-2*w.TickNS {
+					return trace.WithFix(fmt.Errorf("arrival_ns %d and a tick of %v do not fit: times end at 292 years", at, time.Duration(w.TickNS)), "cut what is wrong with its time off: reprise trace cut --to")
+				}
 				index := (at + w.TickNS/2) / w.TickNS // stamps may lie a little off the grid
 				if w.timed > 0 && index != w.index {
 					if err := w.flush(); err != nil {

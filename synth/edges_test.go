@@ -147,3 +147,14 @@ func TestRootsOfUnchainedIDs(t *testing.T) {
 		t.Errorf("roots %+v have the share %v", w.Streams[0].Prefix.Roots, sum)
 	}
 }
+
+// TestSpreadingRefusesTheEndOfTime: a tick after the last arrival must fit.
+func TestSpreadingRefusesTheEndOfTime(t *testing.T) {
+	m := write(t, trace.Meta{Clock: trace.ClockTrace}, []trace.Request{
+		{Operation: trace.OpChat, Arrival: trace.Some(time.Duration(0))}, {ID: 1, Operation: trace.OpChat, Arrival: trace.Some(time.Duration(math.MaxInt64 - 5))},
+	})
+	_, _, err := Spreading{Tick: time.Second}.Run(t.Context(), m.open, func(*trace.Batch) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "arrival_ns 9223372036854775802 and a tick of 1s do not fit") {
+		t.Errorf("error %v", err)
+	}
+}

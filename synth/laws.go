@@ -3,6 +3,7 @@ package synth
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"reprise/analysis/stats"
 	"reprise/synth/model"
@@ -91,5 +92,21 @@ func (l *Laws) Workload() (*model.Workload, error) {
 			return nil, trace.WithFix(fmt.Errorf("a shared prefix of %d tokens is shorter than a block of %d", l.Shared, l.BlockTokens), "give a smaller --block-tokens")
 		}
 	}
+	if err := s.Check(); err != nil {
+		return nil, byFlag(err)
+	}
 	return &model.Workload{Streams: []model.Stream{s}}, nil
+}
+
+// byFlag names what is wrong by the flag that gave it.
+func byFlag(err error) error {
+	for _, part := range [...][2]string{
+		{"arrivals: gaps: ", "--arrivals: "}, {"arrivals: ", "--arrivals: "}, {"lengths: input: ", "--input-tokens: "}, {"lengths: output: ", "--output-tokens: "},
+		{"sessions: turns: ", "--turns: "}, {"sessions: think_s: ", "--think: "}, {"sessions: growth_tokens: ", "--new-input-tokens: "}, {"sessions: outputs: ", "--output-tokens: "}, {"prefix: roots: ", "--shared-prefix: "}, {"prefix: ", "--block-tokens: "},
+	} {
+		if rest, ok := strings.CutPrefix(err.Error(), part[0]); ok {
+			return trace.WithFix(errors.New(part[1]+rest), trace.Fix(err))
+		}
+	}
+	return err
 }

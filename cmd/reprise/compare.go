@@ -45,6 +45,9 @@ func runCompare(ctx context.Context, c *cli.Command) error {
 	if n := c.Args().Len(); n != 2 {
 		return misuse("see: reprise compare --help", "reprise compare takes two traces or models, got %d arguments", n)
 	}
+	if c.Args().Get(0) == "-" && c.Args().Get(1) == "-" {
+		return misuse("write one of them to a file", "both sides are standard input, which can be read once")
+	}
 	var conditions []analysis.Condition
 	if text := c.String("fail-on"); text != "" {
 		var err error
@@ -90,7 +93,7 @@ func runCompare(ctx context.Context, c *cli.Command) error {
 
 // profile reads a trace or a model.
 func profile(ctx context.Context, c *cli.Command, path string) (*analysis.Profile, error) {
-	w, err := readModel(path)
+	w, _, err := readModel(c, path)
 	if err != nil {
 		return nil, err
 	}

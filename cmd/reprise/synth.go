@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -118,12 +122,12 @@ func runSynth(ctx context.Context, c *cli.Command) error {
 	if err := ownFiles(c.Args().First(), c.String("output"), c.String("html")); err != nil {
 		return err
 	}
-	w, err := readModel(c.Args().First())
+	w, in, err := readModel(c, c.Args().First())
 	switch {
 	case err != nil:
 		return err
 	case w != nil:
-		return synthFromModel(ctx, c, w, step)
+		return synthFromModel(ctx, c, w, in, step)
 	case c.IsSet("arrivals"):
 		return synthPlaced(ctx, c, step, memory)
 	}
@@ -141,23 +145,35 @@ func only(c *cli.Command, what string, names ...string) error {
 	return nil
 }
 
-// readModel returns the model at path; nil if the file is something else.
-func readModel(path string) (*model.Workload, error) {
+// readModel returns the model at path; nil if the file is something else, as its
+// first bytes tell: a trace may be larger than memory.
+func readModel(c *cli.Command, path string) (*model.Workload, *trace.Input, error) {
+	in, name := c.Root().Reader, "standard input"
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer f.Close()
+		in, name = f, path
+	}
+	buffered := bufio.NewReader(in)
 	if path == "-" {
-		return nil, nil
+		c.Root().Reader = buffered
 	}
-	text, err := os.ReadFile(path)
+	if head, _ := buffered.Peek(512); !bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) {
+		return nil, nil, nil
+	}
+	text, err := io.ReadAll(buffered)
 	if err != nil {
-		return nil, err
-	}
-	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
-		return nil, nil
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	w, err := model.Read(bytes.NewReader(text))
 	if err != nil {
-		return nil, trace.WithFix(fmt.Errorf("%s: %w", path, err), trace.Fix(err))
+		return nil, nil, trace.WithFix(fmt.Errorf("%s: %w", name, err), trace.Fix(err))
 	}
-	return w, nil
+	sum := sha256.Sum256(text)
+	return w, &trace.Input{Name: filepath.Base(name), SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(text))}, nil
 }
 
 func synthScaled(ctx context.Context, c *cli.Command, step trace.Step, memory int64) error {
@@ -302,6 +318,9 @@ func scaling(c *cli.Command, memory int64) (*synth.Scaling, error) {
 		if s.Mix == nil {
 			s.Mix = map[string]float64{}
 		}
+		if _, twice := s.Mix[name]; twice {
+			return nil, misuse("give each model one share", "--mix names %s twice", name)
+		}
 		s.Mix[name] = share
 	}
 	if err := s.Check(); err != nil {
@@ -319,12 +338,8 @@ func shareOf(text string) (float64, error) {
 	return v, nil
 }
 
-func synthFromModel(ctx context.Context, c *cli.Command, w *model.Workload, step trace.Step) error {
+func synthFromModel(ctx context.Context, c *cli.Command, w *model.Workload, in *trace.Input, step trace.Step) error {
 	if err := only(c, "a model", "duration", "requests", "rate", "cv", "burstiness", "smoothness", "fidelity", "strict", "html"); err != nil {
-		return err
-	}
-	in, err := trace.Identify(c.Args().First())
-	if err != nil {
 		return err
 	}
 	if err := noReportNoPage(c); err != nil {
@@ -333,7 +348,7 @@ func synthFromModel(ctx context.Context, c *cli.Command, w *model.Workload, step
 	if err := burstOfModel(c, w); err != nil {
 		return err
 	}
-	step.Inputs = []trace.Input{in}
+	step.Inputs = []trace.Input{*in}
 	return generateTo(ctx, c, w, step, true)
 }
 
@@ -370,7 +385,7 @@ func generateTo(ctx context.Context, c *cli.Command, w *model.Workload, step tra
 		return printGenerated(c, meta, w, nil)
 	}
 	of := analysis.NewGenerated(w, meta.Counts.Kept, g.Seed, step.Flags)
-	of.Model = filepath.Base(c.Args().First())
+	of.Model = step.Inputs[0].Name
 	fidelity := analysis.ModelFidelity(w.Measures, measured.Measures(), of)
 	if name := c.String("html"); name != "" {
 		if err := writeWhole(name, chart.GeneratedPage(fidelity).Write); err != nil {

@@ -28,6 +28,7 @@ func printDesign(c *cli.Command, d *model.Design, f *analysis.Fidelity) error {
 			y("lengths", lengthsText(d)) &&
 			y("hit rate", hitRateText(d)) &&
 			y("noted", strings.Join(designNotes(d), "; ")) &&
+			y("ticks", tickText(d, c.String("output"))) &&
 			y("wrote", c.String("output"))
 	})
 	if err != nil || f == nil {
@@ -35,6 +36,14 @@ func printDesign(c *cli.Command, d *model.Design, f *analysis.Fidelity) error {
 	}
 	fmt.Fprintln(account(c))
 	return analysis.WriteFidelityText(account(c), f)
+}
+
+// tickText says what to do about times that hold several requests each.
+func tickText(d *model.Design, out string) string {
+	if d.SpanNS == 0 || float64(d.TickNS)*float64(d.Rows) < float64(d.SpanNS) {
+		return ""
+	}
+	return fmt.Sprintf("times are whole ticks of %v, in which several requests come at once: spread them before a replay: reprise trace dequantize %s -o spread.parquet", time.Duration(d.TickNS), out)
 }
 
 func scaledText(d *model.Design) string {

@@ -85,8 +85,14 @@ func rewrite(c *cli.Command, step trace.Step, make func(open synth.Open, emit fu
 		in.Name = "standard input"
 	}
 	step.Inputs = []trace.Input{in}
+	sound := newSoundness(path, step.Command)
 	return writeTrace(c, step, func(emit func(*trace.Batch) error) (trace.Meta, error) {
-		return make(func() (*trace.Reader, error) { return trace.Open(file) }, emit)
+		return make(func() (*trace.Reader, error) { return trace.Open(file) }, func(b *trace.Batch) error {
+			if err := sound.check(b); err != nil {
+				return err
+			}
+			return emit(b)
+		})
 	})
 }
 

@@ -46,6 +46,9 @@ func runMerge(ctx context.Context, c *cli.Command) error {
 	step := trace.Step{Command: "trace merge", Version: version, Flags: setFlags(c, []string{"align", "common"})}
 	var inputs []synth.MergeInput
 	for _, path := range paths {
+		if path == "-" {
+			return misuse("write it to a file first: cat > one.parquet", "reprise trace merge reads each trace from its end, and cannot read standard input")
+		}
 		if err := notInput(c.String("output"), path); err != nil {
 			return err
 		}
@@ -58,7 +61,13 @@ func runMerge(ctx context.Context, c *cli.Command) error {
 	}
 	var done synth.Merge
 	_, err := writeTrace(c, step, func(emit func(*trace.Batch) error) (meta trace.Meta, err error) {
-		meta, done, err = m.Run(ctx, inputs, emit)
+		sound := newSoundness(strings.Join(paths, ", "), step.Command)
+		meta, done, err = m.Run(ctx, inputs, func(b *trace.Batch) error {
+			if err := sound.check(b); err != nil {
+				return err
+			}
+			return emit(b)
+		})
 		return meta, err
 	})
 	if err != nil {

@@ -27,14 +27,15 @@ func (w *Workload) Check() error {
 	}
 	for i := range w.Streams {
 		s := &w.Streams[i]
-		if err := s.check(); err != nil {
+		if err := s.Check(); err != nil {
 			return fmt.Errorf("workload model: stream %q: %w", s.Name, err)
 		}
 	}
 	return nil
 }
 
-func (s *Stream) check() error {
+// Check returns an error that names the part that cannot be generated from.
+func (s *Stream) Check() error {
 	if s.Requests < 0 {
 		return fmt.Errorf("%d requests", s.Requests)
 	}
