@@ -22,6 +22,7 @@ type Generation struct {
 	Requests int64         // of the result; 0 = until Duration
 	Rate     float64       // requests/s on average, instead of the model's; 0 = the model's
 	Seed     uint64
+	Pin      bool // stretch the gaps so that request n of n comes at n / rate exactly, as vLLM does: gaps are no longer quite of their law, and the count over a long time does not vary
 	Warm     bool // sessions may have begun before the trace does, as in a window of traffic that goes on
 }
 
@@ -76,6 +77,16 @@ func (g Generation) check(w *model.Workload) error {
 	case g.Rate < 0 || math.IsNaN(g.Rate) || math.IsInf(g.Rate, 0):
 		return fmt.Errorf("--rate %v: must be above 0", g.Rate)
 	}
+	if g.Pin {
+		switch {
+		case g.Requests == 0:
+			return trace.WithFix(errors.New("--pin-duration: how many requests?"), "give --requests: the last of N comes at N / rate")
+		case g.Duration != 0:
+			return trace.WithFix(errors.New("--pin-duration and --duration exclude each other"), "leave out --duration: N requests end at N / rate")
+		case len(w.Streams) != 1 || w.Streams[0].Sessions != nil:
+			return trace.WithFix(errors.New("--pin-duration: requests of sessions, or of several streams, do not come at the law's gaps"), "leave it out")
+		}
+	}
 	for i := range w.Streams {
 		if w.Streams[i].Arrivals == nil {
 			return trace.WithFix(errors.New("the model has no arrivals: its trace had no clock"), "give the trace arrivals before the fit: reprise synth TRACE --arrivals poisson:4 -o placed.parquet")
@@ -109,6 +120,7 @@ type flow struct {
 	mass    float64    // operational time of the next session start
 	next    float64    // s
 	number  uint64     // of the next session
+	stretch float64    // of the gaps
 	lengths lengthLaw
 	turns   stats.Law // nil = 1
 	think, gap, growth, outputs,
@@ -221,12 +233,31 @@ func (s *flow) begin(m *maker) {
 	if m.g.Warm && s.turns != nil && s.gap != nil {
 		s.mass = -s.clock.total() / s.clock.length() * min(s.lasting(), s.clock.length())
 	}
+	s.stretch = 1
+	if m.g.Pin {
+		s.pin(m)
+	}
 	s.advance(m)
+}
+
+// pin finds the stretch of the gaps that ends the requests at n / rate.
+func (s *flow) pin(m *maker) {
+	sum := 0.0
+	for range m.g.Requests {
+		sum += s.gaps.Rand(s.rng)
+	}
+	if sum > 0 {
+		s.stretch = float64(m.g.Requests) / sum
+	}
+	s.rand.reset(m.g.Seed, genGaps, s.ordinal)
 }
 
 // advance draws the next session start.
 func (s *flow) advance(m *maker) {
-	s.mass += s.gaps.Rand(s.rng) / m.rate
+	s.mass += s.gaps.Rand(s.rng) * s.stretch / m.rate
+	if n := m.g.Requests; m.g.Pin && s.number+1 == uint64(n) { // but for rounding
+		s.mass = float64(n) / m.rate
+	}
 	s.next = s.clock.at(s.mass)
 }
 

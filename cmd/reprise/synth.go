@@ -40,9 +40,14 @@ From neither: --arrivals, --input-tokens and --output-tokens. With a trace,
 --arrivals gives its sessions starts of their own.
 
 Arrivals: constant:R, poisson:R, gamma:R,cv=C, weibull:R,shape=K, lognormal:R,cv=C
-(R in 1/s), piecewise:FILE (CSV: from_s,to_s,rate_hz). Lengths: 512, normal:512,128,
+(R in 1/s), piecewise:FILE (CSV: from_s,to_s,rate_hz). How bursty is one of cv=C, or
+burstiness=B (vLLM) and smoothness=K (AIPerf), which both are the shape 1/C^2, inside
+the law or as the flags --cv, --burstiness and --smoothness. Lengths: 512, normal:512,128,
 lognormal:MEAN,SD, gamma:MEAN,SD, exponential:MEAN, uniform:A,B, geometric:MEAN,
 range-ratio:512,0.2,vllm or ,sglang, mixture:0.7*512+0.3*4096, empirical:FILE.
+
+A model's output comes with OUT.fidelity.json too: what it is held against are the
+numbers of the trace that the model was fitted to.
 
 Examples:
    reprise synth prod.parquet --scale 3 -o prod-x3.parquet
@@ -80,6 +85,7 @@ func generateFlags() []cli.Flag {
 		&cli.FloatFlag{Name: "cv", Usage: "how bursty: coefficient of variation of the gaps between arrivals (gamma); 1 is Poisson, larger is burstier"},
 		&cli.FloatFlag{Name: "burstiness", Usage: "vLLM's word: shape of the gamma law of gaps, 1/cv^2; 1 is Poisson, smaller is burstier"},
 		&cli.FloatFlag{Name: "smoothness", Usage: "AIPerf's word for the same shape"},
+		&cli.BoolFlag{Name: "pin-duration", Usage: "stretch the gaps so that the last of --requests comes at requests / rate exactly, as vLLM does; gaps are then not quite of their law"},
 		&cli.StringFlag{Name: "input-tokens", Usage: "law of prompt lengths (of first turns)"},
 		&cli.StringFlag{Name: "output-tokens", Usage: "law of answer lengths"},
 		&cli.StringFlag{Name: "turns", Usage: "law of requests per session, such as 3 or geometric:4 (default: no sessions)"},
@@ -104,7 +110,7 @@ func otherSynthFlags() []cli.Flag {
 
 // synthFlags change what is made; they stand in the history.
 var synthFlags = []string{"scale", "rate", "jitter", "grow", "thin", "speed", "from", "to", "extend", "mix", "input-scale", "output-scale", "max-input-tokens", "target-hit-rate",
-	"duration", "requests", "arrivals", "cv", "burstiness", "smoothness", "input-tokens", "output-tokens", "turns", "think", "new-input-tokens", "shared-prefix", "block-tokens", "model-name"}
+	"duration", "requests", "arrivals", "cv", "burstiness", "smoothness", "pin-duration", "input-tokens", "output-tokens", "turns", "think", "new-input-tokens", "shared-prefix", "block-tokens", "model-name"}
 
 func runSynth(ctx context.Context, c *cli.Command) error {
 	if n := c.Args().Len(); n > 1 {
@@ -339,7 +345,7 @@ func shareOf(text string) (float64, error) {
 }
 
 func synthFromModel(ctx context.Context, c *cli.Command, w *model.Workload, in *trace.Input, step trace.Step) error {
-	if err := only(c, "a model", "duration", "requests", "rate", "cv", "burstiness", "smoothness", "fidelity", "strict", "html"); err != nil {
+	if err := only(c, "a model", "duration", "requests", "rate", "cv", "burstiness", "smoothness", "pin-duration", "fidelity", "strict", "html"); err != nil {
 		return err
 	}
 	if err := noReportNoPage(c); err != nil {
@@ -354,7 +360,7 @@ func synthFromModel(ctx context.Context, c *cli.Command, w *model.Workload, in *
 
 // generateTo writes what a model gives.
 func generateTo(ctx context.Context, c *cli.Command, w *model.Workload, step trace.Step, warm bool) error {
-	g := synth.Generation{Duration: c.Duration("duration"), Rate: c.Float("rate"), Seed: c.Uint64("seed"), Warm: warm}
+	g := synth.Generation{Duration: c.Duration("duration"), Rate: c.Float("rate"), Seed: c.Uint64("seed"), Pin: c.Bool("pin-duration"), Warm: warm}
 	if text := c.String("requests"); text != "" {
 		var err error
 		if g.Requests, err = parseCount(text); err != nil {
@@ -424,7 +430,7 @@ func synthPlaced(ctx context.Context, c *cli.Command, step trace.Step, memory in
 }
 
 func synthFromLaws(ctx context.Context, c *cli.Command, step trace.Step) error {
-	if err := only(c, "laws", "duration", "requests", "arrivals", "cv", "burstiness", "smoothness", "input-tokens", "output-tokens", "turns", "think", "new-input-tokens", "shared-prefix", "block-tokens", "model-name"); err != nil {
+	if err := only(c, "laws", "duration", "requests", "pin-duration", "arrivals", "cv", "burstiness", "smoothness", "input-tokens", "output-tokens", "turns", "think", "new-input-tokens", "shared-prefix", "block-tokens", "model-name"); err != nil {
 		return err
 	}
 	for _, name := range []string{"arrivals", "input-tokens", "output-tokens"} {

@@ -120,12 +120,16 @@ func printGenerated(c *cli.Command, meta trace.Meta, w *model.Workload, f *analy
 		return writeJSON(c.Root().Writer, struct {
 			Requests int64  `json:"requests"`
 			Streams  int    `json:"streams"`
+			Pinned   bool   `json:"pinned_duration,omitempty"`
 			Out      string `json:"out"`
-		}{meta.Counts.Read, len(w.Streams), c.String("output")})
+		}{meta.Counts.Read, len(w.Streams), c.Bool("pin-duration"), c.String("output")})
 	}
 	streams := "1 stream"
 	if n := len(w.Streams); n > 1 {
 		streams = fmt.Sprintf("%d streams", n)
+	}
+	if c.Bool("pin-duration") {
+		streams += "; duration pinned: gaps are stretched so that the last request comes at requests / rate"
 	}
 	err := table(account(c), func(y func(string, string) bool) {
 		_ = y("generated", fmt.Sprintf("%s requests of %s", analysis.Grouped(meta.Counts.Read), streams)) &&
