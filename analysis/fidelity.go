@@ -56,6 +56,7 @@ func CompareFidelity(source, made *Traffic, d *model.Design) *Fidelity {
 	c.lengths()
 	c.conversations()
 	c.reuse()
+	c.held()
 	for _, p := range c.Properties {
 		if p.Verdict == Lost {
 			c.Lost++

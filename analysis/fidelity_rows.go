@@ -221,3 +221,39 @@ func (c *fidelity) lruShare(t *Traffic, capacity int64) float64 {
 	p := t.raw.reuse.LRU(capacity)[0]
 	return float64(p.HitBlocks) / float64(max(1, t.Prefix.Blocks))
 }
+
+// heldBand is how far from its lines the p99 of tokens held may lie at least.
+const heldBand = 0.05
+
+// held holds the p99 over time of the tokens that are with the server at once,
+// each from its arrival to the recorded end: with more users their mean grows by
+// the factor, and what is beyond the mean by the factor too where all follow one
+// rate, or by its root where they are independent.
+func (c *fidelity) held() {
+	const name = "tokens held at once, p99"
+	mean, source, ok := c.source.raw.held.meanAndP99()
+	_, made, also := c.made.raw.held.meanAndP99()
+	if !ok || !also {
+		c.missing(name, "no request has a recorded end, so nobody knows how long it was with the server")
+		return
+	}
+	factor := c.design.Factor
+	band := heldBand + 4*c.sampleSD()/max(1, factor*float64(c.source.Rows)) // of sessions kept by chance
+	common, independent := factor*source, factor*mean+math.Sqrt(factor)*(source-mean)
+	p := Property{Name: name, Unit: "tokens", Source: &source, Target: &common, Achieved: &made, Band: &[2]float64{(1 - band) * common, (1 + band) * common}}
+	p.Method = fmt.Sprintf("prompt and answer from arrival to recorded end, of %s requests that have one; band of %.0f %%", Grouped(c.source.raw.held.known), 100*band)
+	if factor != 1 {
+		p.Independent, p.Common = &independent, &common
+	}
+	p.Verdict = judge(made, common, p.Band[0], p.Band[1])
+	low, high := min(common, independent), max(common, independent)
+	if c.design.JitterNS > 0 {
+		low = factor * mean // bursts shorter than the jitter are smeared
+	}
+	if p.Verdict == Lost && made >= (1-band)*low && made <= (1+band)*high {
+		p.Verdict = ByDesign
+		p.Method += "; between copies that follow one rate and independent ones, or below where the jitter smears bursts"
+	}
+	p.Verdict = c.chosen(p.Verdict)
+	c.add(p)
+}

@@ -97,6 +97,7 @@ func NewTrafficCollector(meta trace.Meta, rows int64, o TrafficOptions) (*Traffi
 		groups: map[string]*trafficGroup{},
 	}
 	a.reuse.MaxBlocks = o.MaxBlocks
+	a.held.clock = meta.Clock
 	return &TrafficCollector{a}, nil
 }
 
@@ -133,6 +134,7 @@ type trafficAnalysis struct {
 	groupOrder []*trafficGroup
 	pooled     map[string]struct{}
 	seen       prefix.Seen // of the row at hand; zero without block ids
+	held       heldTokens
 }
 
 func (a *trafficAnalysis) row(b *trace.Batch, i int) error {
@@ -153,6 +155,7 @@ func (a *trafficAnalysis) row(b *trace.Batch, i int) error {
 		row.gap, row.gapKnown = a.sessions.add(session, sessionRow(b, i, row))
 	}
 	a.flow.add(row)
+	a.held.add(b, i, row)
 	if a.by != "" {
 		a.group(b, i, row.at).add(row, hits, known)
 	}

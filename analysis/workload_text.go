@@ -39,13 +39,13 @@ func WriteWorkloadText(w io.Writer, m *model.Workload) error {
 }
 
 var workloadDefinitions = [][2]string{
-	{"grade", "by the KS distance: good below 0.03, usable below 0.08, else a law for comparison only. Lengths, turns and times within sessions are always drawn from the values themselves; gaps from the residual law, whatever its grade"},
+	{"grade", "by the KS distance: good below 0.03, usable below 0.08, else a law for comparison only. Sessions are drawn whole from those of the trace, and lengths of requests that stand alone from the pairs themselves; gaps from the residual law, whatever its grade"},
 	{"dBIC", "BIC above the best of the table; only fits of one table can be compared"},
 	{"W1/mean", "Wasserstein-1 distance of law and values, over the mean of the values"},
-	{"p50, p99", "quantile of the law over that of the values (type 1)"},
+	{"p50, p99", "quantile of the law over that of the values (type 1); n/a for gaps whose ticks or changing rate leave no values to take quantiles of, only probabilities of ticks"},
 	{"*", "the family of lowest BIC"},
 	{"residual", "gaps in units of the mean gap at their time; what is generated: gaps of mean 1, put on the rate over time"},
-	{"p", "parametric bootstrap of KS; gaps are taken as independent, so it is optimistic"},
+	{"p", "parametric bootstrap of KS (--bootstrap N); gaps are taken as independent, so it is optimistic; n/a for capped, mixture and spliced laws, which would have to be searched again in each draw: KS and grade judge those"},
 }
 
 func streamText(p *printer, s *model.Stream) {
@@ -142,6 +142,12 @@ func sessionsText(p *printer, s *model.Sessions) {
 		text += fmt.Sprintf("; open at an end of the trace: %s", Grouped(s.Open))
 	}
 	p.pair("sessions", text)
+	switch {
+	case s.Sampled:
+		p.pair("", fmt.Sprintf("drawn whole from a sample of %s of them", Grouped(int64(len(s.Paths)))))
+	case len(s.Paths) > 0:
+		p.pair("", fmt.Sprintf("drawn whole from %s of the trace", Grouped(int64(len(s.Paths)))))
+	}
 	if s.TurnFits != nil {
 		p.pair("", strings.Join(s.TurnFits.Notes, "; "))
 	}

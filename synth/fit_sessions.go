@@ -111,7 +111,7 @@ func turnFits(turns *stats.Tally) *model.Fitted {
 	if mean, ok := turns.Series().Mean(); ok && mean > 1 {
 		sample := turns.Sample(1)
 		d := geometricKS(sample, 1/mean)
-		m.Notes = append(m.Notes, fmt.Sprintf("geometric law of the same mean (p %s): KS %.3f, %s; turns are drawn from the empirical law", short(1/mean), d, stats.GradeOf(d)))
+		m.Notes = append(m.Notes, fmt.Sprintf("geometric law of the same mean (p %s): KS %.3f, %s", short(1/mean), d, stats.GradeOf(d)))
 	}
 	return m
 }

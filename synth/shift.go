@@ -38,9 +38,9 @@ func (p *plan) chooseShift() {
 	case p.tick > int64(time.Second):
 		d.ShiftWhy += fmt.Sprintf(": timestamps in ticks of %v show no bursts shorter than that", time.Duration(p.tick))
 	case ok && second > 2*wide:
-		d.Shift, d.ShiftWhy = shiftCopy, fmt.Sprintf("bursts are shorter than the jitter: c(1 s) = %.2f is above twice c(J) = %.2f, and there are no client ids", second, wide)
+		d.Shift, d.ShiftWhy = shiftCopy, fmt.Sprintf("bursts are shorter than the jitter, and there are no client ids: the rate varies by a CV of %.2f from second to second, more than twice the %.2f between windows as long as the jitter", second, wide)
 	case ok:
-		d.ShiftWhy += fmt.Sprintf(": c(1 s) = %.2f is not above twice c(J) = %.2f", second, wide)
+		d.ShiftWhy += fmt.Sprintf(": the rate varies by a CV of %.2f from second to second, not more than twice the %.2f between windows as long as the jitter, so bursts are not lost", second, wide)
 	}
 	switch d.Shift {
 	case shiftNone:
