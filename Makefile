@@ -7,6 +7,8 @@ BENCH       ?= .
 BENCHTIME   ?= 1s
 PAIRS       ?= 5
 RUN         ?= .
+KILLS       ?= 200
+SOAK        ?= 30m
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 
@@ -14,7 +16,7 @@ RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-cloud test-cloud demo test lint bench bench-go fuzz race interop interop-parquet interop-loaders vocab-test clean
+.PHONY: help build build-cloud test-cloud demo test lint bench bench-go chaos soak fuzz race interop interop-parquet interop-loaders vocab-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +45,12 @@ bench: ## the claims about speed: ratios to reference arms in one run (RUN=patte
 
 bench-go: ## Go benchmarks of the hot paths (BENCH=pattern, BENCHTIME=1s)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
+
+chaos: build ## kill replays at KILLS (200) random moments, and open every run (5 minutes)
+	$(GO) run ./cmd/chaos kill -n $(KILLS)
+
+soak: build ## 2,000 streams at once for SOAK (30m): memory, goroutines, descriptors and the account
+	$(GO) run ./cmd/chaos soak -for $(SOAK)
 
 fuzz: ## every fuzz target for FUZZTIME (20s) each
 	.ci/fuzz $(FUZZTIME)
