@@ -76,6 +76,7 @@ func (s *Summary) Judge(l Limits) {
 		Result: Valid, Reasons: []string{}, Remarks: s.remarks(), NotMeasured: []string{},
 		LateLimit: *milliseconds(l.Lateness), LateShare: l.Share, ReceiveShare: l.ReceiveShare,
 	}
+	v.resources(s)
 	v.late(s)
 	v.receive(s)
 	v.records(s)
@@ -134,6 +135,19 @@ func (v *Verdict) receive(s *Summary) {
 		v.worsen(Invalid, "p99 receive delay %s ms is above %d times the limit of %s ms (%s): the client read late, and measured itself", decimals(p99), invalidTimes, decimals(limit), whence)
 	case p99 > limit:
 		v.worsen(Degraded, "p99 receive delay %s ms is above the limit of %s ms (%s)", decimals(p99), decimals(limit), whence)
+	}
+}
+
+// resources: requests that failed for the client's own limits measure no server.
+func (v *Verdict) resources(s *Summary) {
+	if s.Client == nil {
+		return
+	}
+	if n := s.Client.OutOfDescriptors; n > 0 {
+		v.worsen(Invalid, "the client ran out of file descriptors: %s requests got no connection (ulimit -n, or --max-in-flight)", Grouped(n))
+	}
+	if n := s.Client.OutOfPorts; n > 0 {
+		v.worsen(Invalid, "the client ran out of local ports: %s requests got no connection", Grouped(n))
 	}
 }
 

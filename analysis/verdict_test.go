@@ -65,6 +65,8 @@ func TestVerdict(t *testing.T) {
 		{"killed", edit(func(r *results.Run) { r.Ended = nil }), lateRun(50, 0), Limits{}, Degraded, "200 of 200 planned requests are recorded"},
 		{"all failed", edit(same), failed(), Limits{}, Invalid, "no request was successful"},
 		{"late and lossy", edit(func(r *results.Run) { r.Ended.RecordsLost = 1 }), lateRun(50, 2), Limits{}, Invalid, "above the limit"},
+		{"out of descriptors", edit(func(r *results.Run) { r.Ended.Client.OutOfDescriptors = 12 }), lateRun(50, 0), Limits{}, Invalid, "the client ran out of file descriptors: 12 requests"},
+		{"out of ports", edit(func(r *results.Run) { r.Ended.Client.OutOfPorts = 1200 }), lateRun(50, 0), Limits{}, Invalid, "the client ran out of local ports: 1,200 requests"},
 		{"nothing", edit(func(r *results.Run) { r.Ended.Sent = 0 }), nil, Limits{}, Invalid, "no request was recorded"},
 	} {
 		s := summarize(t, tt.run, tt.rows)

@@ -88,6 +88,8 @@ type Config struct {
 	overhead      int  // tokens that the endpoint's template adds to a prompt
 	overheadKnown bool // the probe found it
 
+	descriptors int64 // that this process may have open; 0 = ask the system
+
 	portable bool         // wait with package time, as in a synctest bubble
 	Begin    func() error // called when all is ready to begin, before anything is written to Dir; nil = nothing to do
 

@@ -122,6 +122,7 @@ func (f *flight) Done(x *transport.Exchange) {
 	end := ledger.Ending{Kind: endKind(x.End), At: x.Ended - f.res.Sent.Value}
 	if x.Err != nil {
 		end.Cause = x.Err.Error()
+		f.run.short(x.Err)
 	}
 	if f.retry != "" {
 		f.response.Account.Note("Retry-After: " + f.retry)

@@ -29,6 +29,9 @@ func Run(ctx context.Context, c Config) (*results.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := survey.room(&c); err != nil {
+		return nil, err
+	}
 	r := &run{c: &c, survey: survey, inFlight: map[string]int{}}
 	if c.paced() {
 		r.pacer = newPacer(&c)
@@ -61,6 +64,7 @@ type run struct {
 	errors                               atomic.Int64 // of done: failed, and not given up on purpose
 	abort                                context.CancelCauseFunc
 	nextDue, worst                       atomic.Int64
+	outOfFiles, outOfPorts               atomic.Int64 // requests that got no connection for that
 
 	mu       sync.Mutex
 	inFlight map[string]int // by session
@@ -218,6 +222,7 @@ func (r *run) do(ctx context.Context) error {
 	q.stop()
 	client := usage()
 	client.ReceiveDelay = r.receiveDelay()
+	client.OutOfDescriptors, client.OutOfPorts = r.outOfFiles.Load(), r.outOfPorts.Load()
 	for _, t := range r.targets {
 		t.client.Close()
 		opened, found := t.client.Connections()

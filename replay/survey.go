@@ -22,6 +22,7 @@ type Survey struct {
 	Sessions              int64            // distinct
 	Models                map[string]int64 // rows by recorded model; "" = none recorded
 	PeakRate              float64          // most requests due within one second (windows from the first due time)
+	MaxBurst              int64            // most requests due at one instant
 	ZeroOutput            int64            // rows that recorded 0 output tokens; they ask for 1
 	Unsendable            int64            // rows that cannot be sent
 	UnsendableWhy         string           // of the first of them
@@ -32,6 +33,8 @@ type Survey struct {
 	// InFlight is the mean number of requests in flight that the recorded
 	// latencies imply (Little's law); unknown if fewer than all rows have one.
 	InFlight trace.Optional[float64]
+	// PeakInFlight is the most at once that they imply, likewise.
+	PeakInFlight trace.Optional[int64]
 
 	turns map[string]int64 // rows with delta messages by session
 	links *links           // nil for PaceSchedule
@@ -73,8 +76,10 @@ type looker struct {
 	inSecond int64
 	peak     int64
 	reuse    plannedReuse
+	burst    int64         // requests due at last
 	busy     time.Duration // sum of recorded latencies
-	latency  int64         // rows that have one
+	crowd    crowd
+	latency  int64 // rows that have one
 }
 
 func (l *looker) row(b *trace.Batch, i int, due time.Duration, _ bool) error {
@@ -89,6 +94,11 @@ func (l *looker) row(b *trace.Batch, i int, due time.Duration, _ bool) error {
 	if !l.any {
 		l.any, l.first = true, due
 	}
+	if l.Planned.Requests == 1 || due != l.last {
+		l.burst = 0
+	}
+	l.burst++
+	l.MaxBurst = max(l.MaxBurst, l.burst)
 	l.last = due
 	if w := int64((due - l.first) / time.Second); w != l.second {
 		l.second, l.inSecond = w, 0
@@ -117,6 +127,9 @@ func (l *looker) row(b *trace.Batch, i int, due time.Duration, _ bool) error {
 	if e2e, ok := b.RecordedE2ENS.Get(i); ok {
 		l.busy += time.Duration(e2e)
 		l.latency++
+		if l.latency == l.Planned.Requests {
+			l.crowd.add(due, time.Duration(e2e))
+		}
 	}
 	l.content(b, i)
 	return nil
@@ -175,7 +188,11 @@ func (l *looker) end() {
 	l.Sessions = int64(len(l.sessions))
 	l.PeakRate = float64(l.peak)
 	l.Planned.DurationNS = int64(l.last - l.first)
-	if span := l.last - l.first; span > 0 && l.latency == l.Planned.Requests {
+	if l.latency != l.Planned.Requests {
+		return
+	}
+	l.PeakInFlight = trace.Some(l.crowd.peak)
+	if span := l.last - l.first; span > 0 {
 		l.InFlight = trace.Some(l.busy.Seconds() / span.Seconds())
 	}
 }
@@ -197,6 +214,11 @@ func (s *Survey) Warnings(c *Config) []string {
 	}
 	if s.PeakRate > 0 && s.Planned.Requests-s.OutputRows-s.Unsendable > 0 {
 		add(s.Planned.Requests-s.OutputRows, "do not know their output length; the server decides it")
+	}
+	if text, err := s.room(c); err != nil {
+		out = append(out, "the run would be refused: "+err.Error())
+	} else if text != "" {
+		out = append(out, text)
 	}
 	return out
 }

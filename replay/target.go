@@ -194,6 +194,9 @@ func tlsConfig(u *url.URL, t TLS) (*tls.Config, error) {
 }
 
 func explainDial(err error, addr string) error {
+	if own := explainShortage(err); own != nil {
+		return own
+	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		return trace.WithFix(fmt.Errorf("no address for host %s: %s", dns.Name, dns.Err), "check the host name in --url")
 	}

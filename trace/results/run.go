@@ -116,6 +116,9 @@ type Client struct {
 	ConnsOpened int64    `json:"conns_opened"`
 	ConnsReused int64    `json:"conns_reused"` // requests that found an open connection
 
+	OutOfDescriptors int64 `json:"out_of_descriptors"` // requests that got no connection, since the client could open no more files
+	OutOfPorts       int64 `json:"out_of_ports"`       // likewise, since no local port was left
+
 	// ReceiveDelay is from the kernel's receipt of a read's last segment to our
 	// read: how late the client saw what the server had sent. Null where the kernel
 	// does not stamp (not Linux), or a stamp says nothing (TLS).
