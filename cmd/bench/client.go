@@ -22,11 +22,12 @@ import (
 
 // A load is what the paced server is asked for.
 type load struct {
-	streams int // requests at once
-	rounds  int // one after the other
-	tokens  int // chunks of a response
-	iv      int // microseconds between writes
-	k       int // events of a write
+	streams int           // requests at once
+	rounds  int           // one after the other
+	tokens  int           // chunks of a response
+	iv      int           // microseconds between writes
+	k       int           // events of a write
+	every   time.Duration // from round to round; 0 = how long one takes
 }
 
 func (l load) total() int { return l.streams * l.rounds }
@@ -37,19 +38,22 @@ func (l load) body() string {
 
 // length is how long a round takes.
 func (l load) length() time.Duration {
+	if l.every > 0 {
+		return l.every
+	}
 	return time.Duration(l.tokens/max(1, l.k)*l.iv)*time.Microsecond + 400*time.Millisecond
 }
 
 var (
 	pacedLoad  = load{streams: 500, rounds: 2, tokens: 200, iv: 20_000, k: 1}
 	packedLoad = load{streams: 200, rounds: 3, tokens: 400, iv: 20_000, k: 4}
-	shortLoad  = load{streams: 100, rounds: 200, tokens: 1}
+	shortLoad  = load{streams: 100, rounds: 300, tokens: 1, every: 8 * time.Millisecond}
 )
 
 func clientMeasures() []measure {
 	chunk := func(name string, l load, floorGoal, naiveGoal float64) measure {
 		return measure{name: name, unit: "chunk", server: true,
-			ours: arm{"reprise", func(w *work) error { return runReplay(w, l, false) }},
+			ours: arm{"reprise", func(w *work) error { return runReplay(w, l) }},
 			refs: []reference{
 				{arm{"epoll floor", func(w *work) error { return runFloor(w, l.streams, l.total(), l.body()) }}, floorGoal, cpuPerUnit, "client CPU a chunk against the epoll floor"},
 				{arm{"net/http and encoding/json", func(w *work) error { return runNaive(w, l) }}, 1 / naiveGoal, cpuPerUnit, "client CPU a chunk against net/http, Scanner and encoding/json"},
@@ -62,13 +66,13 @@ func clientMeasures() []measure {
 		chunk("stream, one chunk a read", pacedLoad, 1.25, 1.8),
 		chunk("stream, four chunks a read", packedLoad, 1.5, 2.5),
 		{name: "short requests", unit: "request", server: true,
-			ours: arm{"reprise", func(w *work) error { return runReplay(w, shortLoad, true) }},
+			ours: arm{"reprise", func(w *work) error { return runReplay(w, shortLoad) }},
 			refs: []reference{
 				{arm{"epoll floor", func(w *work) error { return runFloor(w, shortLoad.streams, shortLoad.total(), shortLoad.body()) }}, 1.3, perRequest, "client CPU a request against the epoll floor"},
 				{arm{"net/http and encoding/json", func(w *work) error { return runNaive(w, shortLoad) }}, 0.25, perRequest, "client CPU a request against net/http"},
 			}},
 		{name: "memory of 2,000 open streams", unit: "stream", server: true, pairs: 3,
-			ours:   arm{"reprise", func(w *work) error { return runReplay(w, openLoad, false) }},
+			ours:   arm{"reprise", func(w *work) error { return runReplay(w, openLoad) }},
 			refs:   []reference{{arm{"net/http and encoding/json", func(w *work) error { return runNaive(w, openLoad) }}, 1.0 / 6, grown, "resident memory a stream against net/http"}},
 			bounds: []bound{{"resident memory a stream", "KB", 8, grown}},
 		},
@@ -83,17 +87,12 @@ func grown(s Sample) float64 { return s.Extra["grown_kb"] }
 
 // runReplay replays a trace against the server: the whole path, from the trace
 // file to the results on disk.
-func runReplay(w *work, l load, spread bool) error {
+func runReplay(w *work, l load) error {
 	dir := filepath.Join(w.dir, fmt.Sprint("run-", os.Getpid()))
-	path := dir + ".parquet"
-	if err := writeLoad(path, l, spread); err != nil {
+	if err := writeLoad(dir+".parquet", l); err != nil {
 		return err
 	}
-	config := replay.Config{
-		Trace: path, Dir: dir, URLs: []string{"http://" + w.address}, Model: "m", NoProbe: true, Output: replay.OutputCap,
-		ExtraBody: [][]byte{fmt.Appendf(nil, `{"bench_iv":%d,"bench_k":%d}`, l.iv, l.k)}, Version: "bench",
-		Begin: func() error { return os.MkdirAll(dir, 0o755) },
-	}
+	config := benchConfig(w.address, dir, l.iv, l.k)
 	before := statm()
 	w.begin()
 	peak := watchRSS()
@@ -129,9 +128,26 @@ func runReplay(w *work, l load, spread bool) error {
 	return nil
 }
 
-// writeLoad makes the trace of a load: each round at one instant, or, spread, all
-// requests a fiftieth of a millisecond apart.
-func writeLoad(path string, l load, spread bool) error {
+// benchConfig replays dir.parquet into dir, and asks for chunks iv microseconds
+// apart, k to a write.
+func benchConfig(address, dir string, iv, k int) replay.Config {
+	return replay.Config{
+		Trace: dir + ".parquet", Dir: dir, URLs: []string{"http://" + address}, Model: "m", NoProbe: true, Output: replay.OutputCap,
+		ExtraBody: [][]byte{fmt.Appendf(nil, `{"bench_iv":%d,"bench_k":%d}`, iv, k)}, Version: "bench",
+		Begin: func() error { return os.MkdirAll(dir, 0o755) },
+	}
+}
+
+// writeLoad makes the trace of a load: each round at one instant.
+func writeLoad(path string, l load) error {
+	rows := make([]trace.Request, l.total())
+	for i := range rows {
+		rows[i] = trace.Request{ID: int64(i), Operation: trace.OpChat, Arrival: trace.Some(time.Duration(i/l.streams) * l.length()), InputTokens: trace.Some(int64(9)), OutputTokens: trace.Some(int64(l.tokens))}
+	}
+	return writeRows(path, rows)
+}
+
+func writeRows(path string, rows []trace.Request) error {
 	f, err := trace.Create(path)
 	if err != nil {
 		return err
@@ -139,12 +155,8 @@ func writeLoad(path string, l load, spread bool) error {
 	defer f.Abort()
 	out := trace.NewWriter(f)
 	b := trace.NewBatch()
-	for i := range l.total() {
-		at := time.Duration(i/l.streams) * l.length()
-		if spread {
-			at = time.Duration(i) * 100 * time.Microsecond
-		}
-		b.Append(&trace.Request{ID: int64(i), Operation: trace.OpChat, Arrival: trace.Some(at), InputTokens: trace.Some(int64(9)), OutputTokens: trace.Some(int64(l.tokens))})
+	for i := range rows {
+		b.Append(&rows[i])
 	}
 	if err := out.Write(b); err != nil {
 		return err

@@ -46,6 +46,7 @@ type measure struct {
 	pairs  int // 0 = as -pairs says
 	setup  func(dir string) error
 	server bool // arms need the paced server
+	hidden bool // its arm is for others to start
 	note   string
 }
 
@@ -109,7 +110,7 @@ func all(pairs int, only, out string) error {
 	samples := map[string]map[string][]Sample{}
 	fmt.Println("| what | reached | range | goal |\n| --- | --- | --- | --- |")
 	for _, m := range measures {
-		if !match.MatchString(m.name) {
+		if m.hidden || !match.MatchString(m.name) {
 			continue
 		}
 		of, err := measured(m, pairs, dir)

@@ -6,6 +6,7 @@ var measures []measure
 func init() {
 	measures = append(measures, parseMeasures()...)
 	measures = append(measures, clientMeasures()...)
+	measures = append(measures, dispatchMeasures()...)
 	measures = append(measures, importMeasures()...)
 	measures = append(measures, fileMeasures()...)
 	measures = append(measures, commandMeasures()...)
