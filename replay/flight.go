@@ -50,6 +50,14 @@ func (f *flight) reset(r *run) {
 	*f = flight{run: r, res: results.Result{Ledger: entries}}
 }
 
+// size is that of the rendered request, bytes.
+func (f *flight) size() int64 {
+	if f.buf == nil {
+		return 0
+	}
+	return int64(len(*f.buf))
+}
+
 // maxResponse bounds what one response may hold, in bytes: some ten times what
 // 100,000 tokens take.
 const maxResponse = 256 << 20

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"reprise/replay/protocol"
@@ -16,13 +17,16 @@ type queue struct {
 	taken   *flight
 	cancel  context.CancelFunc
 	ready   chan struct{} // closed when the first flights are there
+	bytes   atomic.Int64  // of the bodies in flights
+	room    chan struct{} // holds one when bytes has fallen below aheadBytes
+	once    sync.Once     // for ready
 	err     error         // why the trace could not be read on; set before flights is closed
 }
 
 // prepare renders the selected rows in order, until ctx ends.
 func (r *run) prepare(ctx context.Context) *queue {
 	ctx, cancel := context.WithCancel(ctx)
-	q := &queue{flights: make(chan *flight, aheadRequests), cancel: cancel, ready: make(chan struct{})}
+	q := &queue{flights: make(chan *flight, aheadRequests), cancel: cancel, ready: make(chan struct{}), room: make(chan struct{}, 1)}
 	r.renderer = newRenderer(r.c, r.survey.turns)
 	before := map[string]time.Duration{} // by session: recorded end of the turn before
 	go func() {
@@ -37,19 +41,15 @@ func (r *run) prepare(ctx context.Context) *queue {
 			if r.pacer == nil || !r.pacer.think && r.c.History != HistoryLive { // think pacing takes in the whole trace: its texts are made when they are wanted
 				r.render(f)
 			}
-			if n++; n == aheadRequests/2 {
-				close(q.ready)
-			}
-			select {
-			case q.flights <- f:
-				return nil
-			case <-ctx.Done():
+			if q.put(ctx, f) != nil {
 				return context.Cause(ctx)
 			}
+			if n++; n == firstRequests || q.bytes.Load() >= aheadBytes {
+				q.filled()
+			}
+			return nil
 		})
-		if n < aheadRequests/2 {
-			close(q.ready)
-		}
+		q.filled()
 	}()
 	return q
 }
@@ -113,9 +113,30 @@ func (f *flight) waits(before map[string]time.Duration, at time.Duration, speed 
 	before[key] = at + time.Duration(float64(f.row.RecordedE2E.Or(0))/speed)
 }
 
+// put adds a flight once there is room for it.
+func (q *queue) put(ctx context.Context, f *flight) error {
+	for q.bytes.Load() >= aheadBytes {
+		select {
+		case <-q.room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	q.bytes.Add(f.size())
+	select {
+	case q.flights <- f:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// filled says that there is enough to begin with; it may be said again.
+func (q *queue) filled() { q.once.Do(func() { close(q.ready) }) }
+
 // Next implements Schedule.
 func (q *queue) Next() (time.Duration, bool) {
-	f, ok := <-q.flights
+	f, ok := q.take()
 	if !ok {
 		return 0, false
 	}
@@ -126,7 +147,17 @@ func (q *queue) Next() (time.Duration, bool) {
 // take returns the next flight.
 func (q *queue) take() (*flight, bool) {
 	f, ok := <-q.flights
-	return f, ok
+	if !ok {
+		return nil, false
+	}
+	n := f.size()
+	if left := q.bytes.Add(-n); left < aheadBytes && left+n >= aheadBytes {
+		select {
+		case q.room <- struct{}{}:
+		default:
+		}
+	}
+	return f, true
 }
 
 // fill waits until the first flights are rendered.

@@ -14,8 +14,13 @@ import (
 	"reprise/trace/results"
 )
 
-// aheadRequests is how many requests are rendered before they are due.
-const aheadRequests = 64
+// Requests are rendered before they are due: as many as make up for a machine
+// that is busy with something else, and no more than memory has room for.
+const (
+	aheadRequests = 1024
+	aheadBytes    = 16 << 20
+	firstRequests = 32 // are there before the run begins
+)
 
 // Run replays c.Trace and writes the run directory. It returns what run.json
 // says; an error with a run that was begun means that records are missing or

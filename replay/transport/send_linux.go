@@ -5,6 +5,7 @@ package transport
 import (
 	"net"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,15 +36,15 @@ func newSender(nc net.Conn) *sender {
 
 func (s *sender) send(fd uintptr) bool {
 	for s.n < len(s.p) {
-		n, err := unix.SendmsgN(int(fd), s.p[s.n:], nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
-		switch err {
-		case nil:
-			s.n += n
+		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(&s.p[s.n])), uintptr(len(s.p)-s.n), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, 0, 0)
+		switch errno {
+		case 0:
+			s.n += int(n)
 		case unix.EINTR:
 		case unix.EAGAIN:
 			return true
 		default:
-			s.errno = err.(syscall.Errno)
+			s.errno = errno
 			return true
 		}
 	}
