@@ -65,13 +65,29 @@ func clientMeasures() []measure {
 	return []measure{
 		chunk("stream, one chunk a read", pacedLoad, 1.25, 1.8),
 		chunk("stream, four chunks a read", packedLoad, 1.5, 2.5),
-		{name: "short requests", unit: "request", server: true,
+		{name: "short requests, the client", unit: "request", server: true,
+			ours: arm{"reprise", func(w *work) error { return runEngine(w, shortLoad) }},
+			refs: []reference{
+				{arm{"epoll floor", func(w *work) error { return runFloor(w, shortLoad.streams, shortLoad.total(), shortLoad.body()) }}, 1.3, perRequest, "CPU a request against the epoll floor"},
+				{arm{"net/http and encoding/json", func(w *work) error { return runNaive(w, shortLoad) }}, 0.25, perRequest, "CPU a request against net/http"},
+			}},
+		{name: "short requests, from the trace to the results", unit: "request", server: true,
 			ours: arm{"reprise", func(w *work) error { return runReplay(w, shortLoad) }},
 			refs: []reference{
-				{arm{"epoll floor", func(w *work) error { return runFloor(w, shortLoad.streams, shortLoad.total(), shortLoad.body()) }}, 1.3, perRequest, "client CPU a request against the epoll floor"},
-				{arm{"net/http and encoding/json", func(w *work) error { return runNaive(w, shortLoad) }}, 0.25, perRequest, "client CPU a request against net/http"},
+				{arm{"net/http and encoding/json", func(w *work) error { return runNaive(w, shortLoad) }}, 0.25, perRequest, "CPU a request against net/http, which has neither"},
 			}},
-		{name: "memory of 2,000 open streams", unit: "stream", server: true, pairs: 3,
+		{name: "allocations in the run phase", unit: "chunk", server: true, pairs: 3,
+			ours: arm{"reprise", runAllocations},
+			bounds: []bound{
+				{"of a request", "", 2, func(s Sample) float64 { return s.Extra["request"] }},
+				{"of a chunk", "", 0.01, func(s Sample) float64 { return s.Extra["chunk"] }},
+			}},
+		{name: "10 million chunks", unit: "chunk", server: true, pairs: 1,
+			ours: arm{"reprise", func(w *work) error { return runReplay(w, manyLoad) }},
+			bounds: []bound{
+				{"garbage collections", "", 0.5, func(s Sample) float64 { return s.Extra["gc"] }},
+			}},
+		{name: "memory of 5,000 open streams", unit: "stream", server: true, pairs: 3,
 			ours:   arm{"reprise", func(w *work) error { return runReplay(w, openLoad) }},
 			refs:   []reference{{arm{"net/http and encoding/json", func(w *work) error { return runNaive(w, openLoad) }}, 1.0 / 6, grown, "resident memory a stream against net/http"}},
 			bounds: []bound{{"resident memory a stream", "KB", 8, grown}},
@@ -80,24 +96,32 @@ func clientMeasures() []measure {
 }
 
 // openLoad holds streams open; its chunks are few.
-var openLoad = load{streams: 2000, rounds: 1, tokens: 20, iv: 150_000, k: 1}
+var openLoad = load{streams: 5000, rounds: 1, tokens: 20, iv: 200_000, k: 1}
 
-// grown is what the process grew by for each stream, KB.
+// manyLoad is ten million chunks, eight to a write.
+var manyLoad = load{streams: 200, rounds: 25, tokens: 2000, iv: 10_000, k: 8, every: 4 * time.Second}
+
+// grown is what the process had grown by for each stream while all were open,
+// KB: its resident size over that after a small load.
 func grown(s Sample) float64 { return s.Extra["grown_kb"] }
 
 // runReplay replays a trace against the server: the whole path, from the trace
 // file to the results on disk.
 func runReplay(w *work, l load) error {
-	dir := filepath.Join(w.dir, fmt.Sprint("run-", os.Getpid()))
+	dir := filepath.Join(w.dir, fmt.Sprintf("run-%d-%d", os.Getpid(), l.streams))
 	if err := writeLoad(dir+".parquet", l); err != nil {
 		return err
 	}
 	config := benchConfig(w.address, dir, l.iv, l.k)
-	before := statm()
+	if l == openLoad {
+		if err := runReplay(w, warmLoad); err != nil {
+			return err
+		}
+	}
 	w.begin()
-	peak := watchRSS()
+	before := statm()
+	most := openRSS(l)
 	run, err := replay.Run(context.Background(), config)
-	most := peak()
 	if err != nil {
 		return err
 	}
@@ -124,7 +148,7 @@ func runReplay(w *work, l load) error {
 	w.extra("reads", float64(chunks-shared)/float64(chunks))
 	w.extra("requests", float64(ok))
 	w.extra("gc", float64(run.Ended.Client.GCCycles))
-	w.extra("grown_kb", (most-before)/float64(l.streams))
+	w.extra("grown_kb", (<-most-before)/float64(l.streams))
 	return nil
 }
 
@@ -170,9 +194,14 @@ func writeRows(path string, rows []trace.Request) error {
 // runNaive is the client that people write first.
 func runNaive(w *work, l load) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: l.streams, DisableCompression: true}}
-	before := statm()
+	if l == openLoad {
+		if err := runNaive(w, warmLoad); err != nil {
+			return err
+		}
+	}
 	w.begin()
-	peak := watchRSS()
+	before := statm()
+	most := openRSS(l)
 	var chunks, reads, failed atomic.Int64
 	var wait sync.WaitGroup
 	for range l.streams {
@@ -205,7 +234,7 @@ func runNaive(w *work, l load) error {
 	wait.Wait()
 	w.end(float64(chunks.Load()))
 	w.extra("requests", float64(l.total()))
-	w.extra("grown_kb", (peak()-before)/float64(l.streams))
+	w.extra("grown_kb", (<-most-before)/float64(l.streams))
 	if want := l.total() * l.tokens; failed.Load() > 0 || int(chunks.Load()) != want {
 		return fmt.Errorf("%d of %d chunks, %d requests failed", chunks.Load(), want, failed.Load())
 	}
@@ -223,25 +252,18 @@ func statm() float64 {
 	return resident * float64(os.Getpagesize()) / 1024
 }
 
-// watchRSS returns a function that gives the largest resident size since, KB.
-func watchRSS() func() float64 {
-	quit, peak := make(chan struct{}), make(chan float64)
+// openRSS gives the resident size when four fifths of a round are over, KB.
+func openRSS(l load) <-chan float64 {
+	at := make(chan float64, 1)
 	go func() {
-		most := 0.0
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			most = max(most, statm())
-			select {
-			case <-tick.C:
-			case <-quit:
-				peak <- most
-				return
-			}
-		}
+		time.Sleep(l.length() * 4 / 5)
+		at <- statm()
 	}()
-	return func() float64 { close(quit); return <-peak }
+	return at
 }
+
+// warmLoad makes what a process makes once.
+var warmLoad = load{streams: 50, rounds: 1, tokens: 20, iv: 20_000, k: 1}
 
 // startServer starts the paced server as a process of its own.
 func startServer() (stop func(), address string, err error) {

@@ -118,7 +118,3 @@ func (f *floor) take(c *floorConn, p []byte, now int64) bool {
 	}
 	return false
 }
-
-func rawRequest(host, body string) []byte {
-	return []byte("POST /v1/chat/completions HTTP/1.1\r\nHost: " + host + "\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
-}

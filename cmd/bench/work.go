@@ -45,8 +45,11 @@ func child(args []string) error {
 			}
 		}
 	}
-	if args[0] == "server" {
+	switch args[0] {
+	case "server":
 		return serve()
+	case "discard":
+		return discard(w.address)
 	}
 	return fmt.Errorf("no arm %s of %s", args[1], args[0])
 }
