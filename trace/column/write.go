@@ -34,6 +34,7 @@ type Writer struct {
 	offset int64
 	leaves []leafWriter
 	meta   format.FileMetaData
+	fresh  format.FileMetaData // meta of a file without rows
 	index  []*chunkIndex // by row group and leaf
 	rows   int           // in the open row group
 	bytes  int           // likewise
@@ -42,12 +43,22 @@ type Writer struct {
 // NewWriter starts a file. noBounds names columns (their top level) for which
 // no minimum and maximum are kept, such as long texts.
 func NewWriter(w io.Writer, schema *parquet.Schema, createdBy string, noBounds ...string) *Writer {
-	out := &Writer{w: w, meta: fileMeta(schema, createdBy)}
+	out := &Writer{fresh: fileMeta(schema, createdBy)}
 	for _, path := range schema.Columns() {
 		leaf, _ := schema.Lookup(path...)
 		out.leaves = append(out.leaves, newLeafWriter(path, leaf, !slices.Contains(noBounds, path[0])))
 	}
+	out.Reset(w)
 	return out
+}
+
+// Reset starts another file with the memory of the one before, which must have
+// been closed without an error.
+func (w *Writer) Reset(out io.Writer) {
+	w.w, w.offset, w.rows, w.bytes = out, 0, 0, 0
+	w.meta, w.index = w.fresh, nil
+	w.meta.KeyValueMetadata = slices.Clone(w.fresh.KeyValueMetadata)
+	w.meta.RowGroups = nil
 }
 
 // fileMeta returns the metadata of a file without rows, as parquet-go writes it.

@@ -175,6 +175,7 @@ func WriteJSON(path string, v any) error {
 type Recorder struct {
 	dir   string
 	batch *batch
+	out   *column.Writer // of all files, one after the other
 	parts int
 	rows  int64
 }
@@ -184,7 +185,7 @@ func NewRecorder(dir string) (*Recorder, error) {
 	if err := os.MkdirAll(filepath.Join(dir, partsDir), 0o755); err != nil {
 		return nil, err
 	}
-	return &Recorder{dir: dir, batch: newBatch()}, nil
+	return &Recorder{dir: dir, batch: newBatch(), out: newWriter()}, nil
 }
 
 // Add copies r.
@@ -200,7 +201,7 @@ func (w *Recorder) Flush() error {
 		return nil
 	}
 	path := filepath.Join(w.dir, partsDir, fmt.Sprintf("%08d.parquet", w.parts))
-	if err := writeFile(path, func(cw *column.Writer) error { return cw.Write(w.batch.cols) }); err != nil {
+	if err := w.writeFile(path, func(cw *column.Writer) error { return cw.Write(w.batch.cols) }); err != nil {
 		return err
 	}
 	w.parts++
@@ -221,13 +222,13 @@ func (w *Recorder) Close() error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	err := writeFile(filepath.Join(w.dir, RequestsFile), func(cw *column.Writer) error {
+	err := w.writeFile(filepath.Join(w.dir, RequestsFile), func(cw *column.Writer) error {
 		parts, err := partFiles(w.dir)
 		if err != nil {
 			return err
 		}
 		for _, part := range parts {
-			if err := gather(cw, part); err != nil {
+			if err := gather(cw, part, w.batch); err != nil {
 				return err
 			}
 		}
@@ -240,8 +241,8 @@ func (w *Recorder) Close() error {
 }
 
 // gather appends the rows of a part: its bytes if it is large, else row by row,
-// so that row groups do not get small.
-func gather(cw *column.Writer, part string) error {
+// through b, so that row groups do not get small.
+func gather(cw *column.Writer, part string, b *batch) error {
 	f, err := os.Open(part)
 	if err != nil {
 		return err
@@ -254,7 +255,6 @@ func gather(cw *column.Writer, part string) error {
 	if copied, err := cw.Copy(file, f); copied || err != nil {
 		return err
 	}
-	b := newBatch()
 	for err := range readBatches(part, b) {
 		if err != nil {
 			return err
@@ -266,18 +266,24 @@ func gather(cw *column.Writer, part string) error {
 	return nil
 }
 
-func writeFile(path string, write func(*column.Writer) error) error {
+func newWriter() *column.Writer {
+	return column.NewWriter(nil, Schema, "2", "cause", "note")
+}
+
+func (w *Recorder) writeFile(path string, write func(*column.Writer) error) error {
 	f, err := trace.Create(path)
 	if err != nil {
 		return err
 	}
 	defer f.Abort()
-	cw := column.NewWriter(f, Schema, "2", "cause", "note")
+	cw := w.out
+	cw.Reset(f)
 	cw.SetMetadata(keySchema, strconv.Itoa(SchemaVersion))
-	if err := write(cw); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+	if err = write(cw); err == nil {
+		err = cw.Close()
 	}
-	if err := cw.Close(); err != nil {
+	if err != nil {
+		w.out = newWriter() // what half a file has left in this one is not known
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return f.Commit()
