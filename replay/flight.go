@@ -24,7 +24,7 @@ type flight struct {
 	choices int32
 	buf     *[]byte // room for the head of the request, and its body; until it is sent
 
-	row       trace.Request // until it is rendered
+	row       *trace.Request // until it is rendered
 	rendered  bool
 	converses bool // its answer goes into the history of its session
 	said      ledger.Transcript

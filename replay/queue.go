@@ -61,8 +61,12 @@ func (r *run) flight(b *trace.Batch, i int, due time.Duration, hasDue bool) *fli
 		f = &flight{}
 	}
 	f.reset(r)
-	f.row = b.Row(i)
-	row := &f.row
+	row, ok := r.rows.Get().(*trace.Request)
+	if !ok {
+		row = &trace.Request{}
+	}
+	*row = b.Row(i)
+	f.row = row
 	f.due, f.eligible, f.hasDue = due, due, hasDue
 	f.stream, f.choices, f.cancel = r.c.streams(row), row.Choices.Or(1), row.Cancel
 	res := &f.res
@@ -78,8 +82,8 @@ func (r *run) render(f *flight) {
 	}
 	f.rendered = true
 	f.converses = r.c.History == HistoryLive && f.row.MessagesMode.Value == trace.MessagesDelta && f.row.Session.Known
-	defer func() { f.row = trace.Request{} }()
-	if f.unsent = sendable(&f.row); f.unsent != "" {
+	defer func() { r.rows.Put(f.row); f.row = nil }()
+	if f.unsent = sendable(f.row); f.unsent != "" {
 		return
 	}
 	buf, ok := r.buffers.Get().(*[]byte)
@@ -89,7 +93,7 @@ func (r *run) render(f *flight) {
 	if cap(*buf) < r.room {
 		*buf = make([]byte, r.room, 2*r.room)
 	}
-	whole, err := r.renderer.body((*buf)[:r.room], &f.row, &f.res)
+	whole, err := r.renderer.body((*buf)[:r.room], f.row, &f.res)
 	if err != nil {
 		f.unsent = err.Error()
 		return

@@ -56,6 +56,7 @@ type run struct {
 	responses pool
 	recorder  *recorder
 	spare     sync.Pool // of *flight
+	rows      sync.Pool // of *trace.Request
 	buffers   sync.Pool // of *[]byte: requests
 	room      int       // bytes before a request's body, for the longest head
 	renderer  *renderer

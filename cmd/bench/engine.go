@@ -129,9 +129,9 @@ func runAllocations(w *work) error {
 		}
 		return made, err
 	}
-	few := load{streams: 100, rounds: 50, tokens: 10, every: 20 * time.Millisecond}
+	few := load{streams: 100, rounds: 30, tokens: 20, k: 20, every: 100 * time.Millisecond}
 	many, long := few, few
-	many.rounds *= 5
+	many.rounds, many.every = 5*many.rounds, many.every/5 // in the same time, so that as many files are written
 	long.tokens *= 20
 	if _, err := count(few); err != nil { // what is made once
 		return err
