@@ -83,8 +83,9 @@ func (s *Summary) head(p *printer) {
 	p.pair("sent", sent)
 	if v.LatenessP99 != nil {
 		m := s.Metrics.Get("lateness")
-		p.pair("lateness", fmt.Sprintf("p50 %s ms, p99 %s ms, max %s ms (n %s); limit for p99 %s ms, the larger of %s ms and %s of the median TTFT",
-			m.cell(m.Stat("p50")), m.cell(m.Stat("p99")), m.cell(m.Stat("max")), Grouped(m.N), decimals(v.Limit), plainNumber(v.LateLimit), percent(v.LateShare)))
+		p.pair("lateness", fmt.Sprintf("p50 %s ms, p99 %s ms, p99.9 %s ms, max %s ms (n %s); limit for p99 %s ms, the larger of %s ms and %s of the median TTFT",
+			m.cell(m.Stat("p50")), m.cell(m.Stat("p99")), m.cell(m.Stat("p99_9")), m.cell(m.Stat("max")), Grouped(m.N), decimals(v.Limit), plainNumber(v.LateLimit), percent(v.LateShare)))
+		p.pair("", s.Late.worst())
 	}
 }
 

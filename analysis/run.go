@@ -21,7 +21,7 @@ func successful(r *results.Result) bool {
 }
 
 // A collection is what one pass over the results of a run gathers. Its memory
-// grows by about 150 bytes a request; tokens and chunks go to histograms of
+// grows by about 170 bytes a request; tokens and chunks go to histograms of
 // fixed size.
 type collection struct {
 	requests Requests
@@ -31,6 +31,7 @@ type collection struct {
 	lateness, hold, connect, itl, chunkGap, perChunk, input, output *collector
 
 	timings []*collector
+	late    []lateSample
 
 	sessions *rollup
 	span     span
@@ -123,6 +124,7 @@ func (c *collection) addClient(r *results.Result) {
 	c.requests.Dispatched++
 	if late, ok := results.Lateness(r); ok {
 		c.lateness.one(int64(late))
+		c.late = append(c.late, lateSample{int64(r.Eligible.Value), int64(late)})
 	} else {
 		c.lateness.absent.add("no eligible time")
 	}

@@ -48,7 +48,8 @@ type Summary struct {
 	Holds         []Count         `json:"holds"` // requests held, by cause
 
 	Metrics    Metrics         `json:"metrics"`
-	Sessions   *Sessions       `json:"sessions"` // null if no request names one
+	Late       *Slices         `json:"lateness_slices"` // null if nothing was dispatched
+	Sessions   *Sessions       `json:"sessions"`        // null if no request names one
 	Throughput Throughput      `json:"throughput"`
 	Tokens     Tokens          `json:"tokens"`
 	Recorded   Recorded        `json:"recorded"`
@@ -123,7 +124,7 @@ func (s ratios) paired() Paired {
 
 // Summarize computes the numbers of a run in one pass over its results, with
 // the default limits of the verdict ([Summary.Judge] applies others). Its
-// memory grows by about 150 bytes a request, and not with tokens.
+// memory grows by about 170 bytes a request, and not with tokens.
 func Summarize(ctx context.Context, run *results.Opened) (*Summary, error) {
 	c := newCollection()
 	for r, err := range run.Results() {
@@ -145,7 +146,7 @@ func (c *collection) summary(run *results.Opened) *Summary {
 		Protocol: r.Protocol, URLs: r.URLs, HTTP: cmp.Or(r.HTTP, results.HTTP1), Models: r.Models, Planned: r.Planned,
 		Requests: c.requests, Causes: c.causes.top(topNames), FinishReasons: c.finish.top(topNames),
 		HTTPStatuses: c.statuses.list(), Notes: c.notes.top(topNames), Holds: c.holds.list(),
-		Sessions: c.sessions.summary(), Throughput: c.throughput(), Tokens: c.tokens,
+		Sessions: c.sessions.summary(), Throughput: c.throughput(), Tokens: c.tokens, Late: sliced(c.late),
 		Recorded: Recorded{c.ttft.paired(), c.e2e.paired()},
 		run:      r, histograms: map[string]*hdrhistogram.Histogram{},
 	}

@@ -106,11 +106,19 @@ func (v *Verdict) late(s *Summary) {
 		return
 	}
 	v.LatenessP99 = &p99
+	when := s.Late.concentrated(v.Limit)
+	if when != "" {
+		when = "; it was late " + when
+	}
 	switch {
 	case p99 > invalidTimes*v.Limit:
-		v.worsen(Invalid, "p99 lateness %s ms is above %d times the limit of %s ms (%s): the client was late, and measured itself", decimals(p99), invalidTimes, decimals(v.Limit), whence)
+		v.worsen(Invalid, "p99 lateness %s ms is above %d times the limit of %s ms (%s): the client was late, and measured itself%s", decimals(p99), invalidTimes, decimals(v.Limit), whence, when)
 	case p99 > v.Limit:
-		v.worsen(Degraded, "p99 lateness %s ms is above the limit of %s ms (%s)", decimals(p99), decimals(v.Limit), whence)
+		v.worsen(Degraded, "p99 lateness %s ms is above the limit of %s ms (%s)%s", decimals(p99), decimals(v.Limit), whence, when)
+	default:
+		if when := s.Late.concentrated(invalidTimes * v.Limit); when != "" {
+			v.Remarks = append(v.Remarks, "the client was late "+when+"; the p99 of the run is within the limit")
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ func TestStoppedReplay(t *testing.T) {
 	time.Sleep(stopFor)
 	cmd.Process.Signal(syscall.SIGCONT)
 	cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 3 || !strings.HasPrefix(stdout.String(), "invalid: ") || !strings.Contains(stdout.String(), "p99 lateness") {
+	if code := cmd.ProcessState.ExitCode(); code != 3 || !strings.HasPrefix(stdout.String(), "invalid: ") || !strings.Contains(stdout.String(), "p99 lateness") || !strings.Contains(stdout.String(), "worst of ") {
 		t.Errorf("exit code %d, want 3\n%s%s", code, &stdout, &stderr)
 	}
 	late, longest := 0, time.Duration(0)
