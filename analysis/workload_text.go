@@ -148,8 +148,8 @@ func sessionsText(p *printer, s *model.Sessions) {
 	case len(s.Paths) > 0:
 		p.pair("", fmt.Sprintf("drawn whole from %s of the trace", Grouped(int64(len(s.Paths)))))
 	}
-	if s.TurnFits != nil {
-		p.pair("", strings.Join(s.TurnFits.Notes, "; "))
+	if fit, ok := bestOf(s.TurnFits); ok {
+		p.pair("", fmt.Sprintf("law of turns: %s %s: %s (KS %s), for export", familyOf(fit), paramsText(fit), fit.Grade, numberText(round4(fit.KS))))
 	}
 	p.pair("think time", s.ThinkOf+medianText(s.Think, " s"))
 	p.pair("growth", strings.TrimPrefix(medianText(s.Growth, " tokens from turn to turn"), ": "))

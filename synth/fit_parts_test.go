@@ -378,22 +378,6 @@ func TestEmpiricalSpec(t *testing.T) {
 	}
 }
 
-// TestGeometricKS is small for geometric turns, and not for others.
-func TestGeometricKS(t *testing.T) {
-	var turns stats.Tally
-	for k := int64(1); k < 60; k++ {
-		turns.AddN(k, int64(math.Round(1e6*0.4*math.Pow(0.6, float64(k-1)))))
-	}
-	mean, _ := turns.Series().Mean()
-	if d := geometricKS(turns.Sample(1), 1/mean); d > 1e-4 {
-		t.Errorf("KS of geometric turns %v", d)
-	}
-	turns.AddN(7, 1e6)
-	if d := geometricKS(turns.Sample(1), 0.4); d < 0.2 {
-		t.Errorf("KS of other turns %v", d)
-	}
-}
-
 // TestFitRefuses what it cannot do, in the words of the flags.
 func TestFitRefuses(t *testing.T) {
 	m := arriving(t, time.Second, 30, func(i int) float64 { return float64(i) })

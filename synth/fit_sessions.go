@@ -108,25 +108,10 @@ func (s *fitStream) sessionsResult(f *fitting) *model.Sessions {
 // turnFits describes the numbers of turns, with the geometric law beside them.
 func turnFits(turns *stats.Tally) *model.Fitted {
 	m := &model.Fitted{Unit: "turns", N: turns.N(), Mean: number(turns.Series().Mean()), CV: number(turns.Series().CV()), Fits: []stats.Fit{}}
-	if mean, ok := turns.Series().Mean(); ok && mean > 1 {
-		sample := turns.Sample(1)
-		d := geometricKS(sample, 1/mean)
-		m.Notes = append(m.Notes, fmt.Sprintf("geometric law of the same mean (p %s): KS %.3f, %s", short(1/mean), d, stats.GradeOf(d)))
+	if fit, err := stats.FitGeometric(turns.Sample(1)); err == nil && turns.Exact() {
+		m.Fits, m.Best = []stats.Fit{fit}, fit.Law.Name()
 	}
 	return m
-}
-
-// geometricKS is the KS distance of whole numbers from the geometric law on 1, 2,
-// ...
-func geometricKS(s stats.Sample, p float64) (d float64) {
-	var below int64
-	for i := range s.Distinct() {
-		v, n := s.At(i)
-		d = max(d, math.Abs(float64(below)/float64(s.N())-(1-math.Pow(1-p, v-1))))
-		below += n
-		d = max(d, math.Abs(float64(below)/float64(s.N())-(1-math.Pow(1-p, v))))
-	}
-	return d
 }
 
 // fitTimes are times in ns, with the session of each where intervals are wanted.

@@ -238,8 +238,8 @@ func parseLaw(text string, number func(string) (float64, error)) (stats.Law, err
 		return nil, fmt.Errorf("%s: the mean is 0, but must be above 0", name)
 	case name == "uniform" && v[1] < v[0]:
 		return nil, fmt.Errorf("uniform: from %v to %v: the smaller number comes first", v[0], v[1])
-	case name == "geometric" && v[0] > maxGeometric:
-		return nil, trace.WithFix(fmt.Errorf("geometric: a mean of %v is above %v", v[0], maxGeometric), fmt.Sprintf("use exponential:%v, which is the same law but for rounding", v[0]))
+	case name == "geometric" && v[0] < 1:
+		return nil, fmt.Errorf("geometric: a mean of %v, but counts begin at 1", v[0])
 	}
 	law := make(v)
 	return law, stats.CheckLaw(law)
@@ -249,7 +249,7 @@ func parseLaw(text string, number func(string) (float64, error)) (stats.Law, err
 var lawOf = map[string]func(v []float64) stats.Law{
 	"constant":    func(v []float64) stats.Law { return stats.Constant{Value: v[0]} },
 	"exponential": func(v []float64) stats.Law { return stats.Exponential{Rate: 1 / v[0]} },
-	"geometric":   func(v []float64) stats.Law { return geometric(v[0]) },
+	"geometric":   func(v []float64) stats.Law { return stats.Geometric{P: 1 / v[0]} },
 	"normal":      func(v []float64) stats.Law { return stats.Normal{Mu: v[0], Sigma: v[1]} },
 	"lognormal": func(v []float64) stats.Law {
 		s := math.Log1p(v[1] * v[1] / (v[0] * v[0]))
@@ -267,29 +267,6 @@ func integers(a, b float64) stats.Law {
 		return stats.Constant{Value: a}
 	}
 	return stats.Uniform{Low: a - 0.5, High: b + 0.5}
-}
-
-// maxGeometric is the largest mean of a geometric law: it is made of its values.
-const maxGeometric = 10_000
-
-// geometric is the law of counts from 1 on with the given mean, as far as the
-// last of a million.
-func geometric(mean float64) stats.Law {
-	var values []float64
-	var counts []int64
-	stay := 1 - 1/mean
-	for k, p := 1.0, 1e6/mean; p >= 0.5; k, p = k+1, p*stay {
-		values, counts = append(values, k), append(counts, int64(math.Round(p)))
-	}
-	s, err := stats.CountedSample(values, counts)
-	if err != nil {
-		return stats.Constant{Value: math.NaN()} // CheckLaw refuses it
-	}
-	law, err := stats.NewEmpirical(s)
-	if err != nil {
-		return stats.Constant{Value: math.NaN()}
-	}
-	return law
 }
 
 // parseRangeRatio reads LENGTH,RATIO,DIALECT. The two dialects mean opposite

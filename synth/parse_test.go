@@ -152,7 +152,7 @@ func TestParseRefusals(t *testing.T) {
 	for text, want := range map[string]string{
 		"many": `"many" is neither a number nor a law`, "normal:5": "normal takes 2 numbers, got 1", "cauchy:1,2": `unknown law "cauchy"`, "uniform:9,3": "uniform: from 9 to 3: the smaller number comes first", "range-ratio:512,0.2": "and whose meaning",
 		"range-ratio:512,2,vllm": `"2" is no share between 0 and 1`, "range-ratio:512,0.2,x": `unknown dialect "x"`, "mixture:1+2": "no weight*law", "empirical:" + gap: `gap.csv:1: "from_s,to_s,rate_hz"`, "exponential:0": "exponential: the mean is 0", "lognormal:0,3": "lognormal: the mean is 0",
-		"range-ratio:0,0.2,vllm": "a length of 0", "geometric:1e18": "a mean of 1e+18 is above 10000",
+		"range-ratio:0,0.2,vllm": "a length of 0", "geometric:0.5": "a mean of 0.5, but counts begin at 1",
 	} {
 		if _, err := ParseLengths(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", text, err, want)

@@ -33,6 +33,7 @@ const (
 	Density        Likelihood = "density"          // of the values as real numbers, per value
 	Censored       Likelihood = "censored density" // as Density below a cap, P(X >= cap) at it
 	Tail           Likelihood = "tail density"     // of the values above a threshold
+	Counts         Likelihood = "counts"           // probability of each count
 	TriangularTick Likelihood = "triangular ticks" // probability of each gap in whole ticks
 	HalfOpenTick   Likelihood = "half-open ticks"  // a biased comparison form of the same
 )

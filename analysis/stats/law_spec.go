@@ -75,6 +75,7 @@ var lawFamilies = []lawFamily{
 	{"gpd", []string{"threshold", "xi", "beta"}, func(v []float64) Law { return GPD{v[0], v[1], v[2]} }},
 	{"normal", []string{"mu", "sigma"}, func(v []float64) Law { return Normal{v[0], v[1]} }},
 	{"uniform", []string{"low", "high"}, func(v []float64) Law { return Uniform{v[0], v[1]} }},
+	{"geometric", []string{"p"}, func(v []float64) Law { return Geometric{v[0]} }},
 	{"constant", []string{"value"}, func(v []float64) Law { return Constant{v[0]} }},
 }
 

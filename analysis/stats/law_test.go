@@ -33,7 +33,7 @@ func someLaws(t testing.TB) []Law {
 		Spliced{100, 0.1, Lognormal{3, 1}, GPD{100, 0.3, 40}},
 		Spliced{50, 0.2, Gamma{2, 10}, Pareto{50, 3}},
 		Capped{Gamma{0.93, 2200}, 7437},
-		Constant{42}, empirical,
+		Constant{42}, empirical, Geometric{0.4}, Geometric{1}, Geometric{1e-4},
 	}
 }
 
