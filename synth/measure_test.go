@@ -55,7 +55,7 @@ func TestMeasureBands(t *testing.T) {
 	t.Parallel()
 	truth := map[string]float64{"rate": 5, "gap CV": 1, "IDC at 0.1 s": 1, "IDC at 1 s": 1, "IDC at 10 s": 1, "IDC at 60 s": 1, "IDC at 300 s": 1, "input mean": 700, "output mean": 90}
 	missed, all := 0, 0
-	for seed := range uint64(30) {
+	for seed := range uint64(12) {
 		var made Measuring
 		w := poissonModel(t)
 		if _, err := (Generation{Duration: time.Hour, Seed: seed}).Run(t.Context(), w, func(b *trace.Batch) error { made.Add(b); return nil }); err != nil {
@@ -76,7 +76,7 @@ func TestMeasureBands(t *testing.T) {
 			t.Fatalf("%d of %d numbers", found, len(truth))
 		}
 	}
-	if share := float64(missed) / float64(all); share > 0.12 {
+	if share := float64(missed) / float64(all); share > 0.15 {
 		t.Errorf("%d of %d bands miss the truth", missed, all)
 	}
 }

@@ -95,7 +95,7 @@ func (s *Scaling) look(ctx context.Context, open Open) (*survey, error) {
 func (s *Scaling) checkModels(v *survey) error {
 	for _, model := range slices.Sorted(maps.Keys(s.Mix)) {
 		if v.models[model] == 0 && s.Mix[model] > 0 {
-			return trace.WithFix(fmt.Errorf("--mix: no row has model %q", model), fmt.Sprintf("the trace has %v", slices.Sorted(maps.Keys(v.models))))
+			return trace.WithFix(fmt.Errorf("--mix: no row has model %q", model), v.modelsText())
 		}
 	}
 	return nil
@@ -227,3 +227,12 @@ func (s *idSet) add(id int64) {
 }
 
 func (s *idSet) has(id int64) bool { return s.words[id>>6]&(1<<(id&63)) != 0 }
+
+// modelsText says which models there are to name.
+func (v *survey) modelsText() string {
+	names := slices.Sorted(maps.Keys(v.models))
+	if len(names) == 0 || len(names) == 1 && names[0] == "" {
+		return "the trace names no models, so their shares cannot be changed"
+	}
+	return fmt.Sprintf("the trace has %v", names)
+}

@@ -100,7 +100,7 @@ func designNotes(d *model.Design) []string {
 			notes = append(notes, fmt.Sprintf(format, analysis.Grouped(n)))
 		}
 	}
-	add(d.SharedRoots, "%s blocks that many sessions begin with stay shared by all copies")
+	add(d.SharedRoots, "blocks that many sessions begin with, and that all copies share: %s")
 	add(d.Wrapped, "%s requests crossed an end of the trace and came in at the other, as sessions of their own")
 	add(d.CutAfter, "%s dependencies cut there")
 	add(d.CutAtEnd, "%s requests cut at the end")
