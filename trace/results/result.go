@@ -71,11 +71,11 @@ type Result struct {
 type Entry struct {
 	At         int64                 // microseconds since Sent, of the read that completed the event (R2)
 	Tokens     trace.Optional[int32] // unknown is not 1 (R4); 0 for a role-only or empty chunk
+	Choice     int32                 // index of the choice
+	Event      int32                 // 0-based ordinal of the event in the response
 	Kind       Kind
-	Choice     int32 // index of the choice
 	Source     Source
-	Event      int32 // 0-based ordinal of the event in the response
-	SharedRead bool  // the read that completed it had completed an earlier event too
+	SharedRead bool // the read that completed it had completed an earlier event too
 }
 
 // A Kind says what a part of a chunk holds. The zero value says nothing; it is
