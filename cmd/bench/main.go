@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,6 +67,9 @@ type bound struct {
 	value func(Sample) float64
 }
 
+// published is the bound of a number that has no goal.
+var published = math.Inf(1)
+
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "arm" {
 		if err := child(os.Args[2:]); err != nil {
@@ -90,10 +94,11 @@ type row struct {
 	Reached float64 `json:"reached"`
 	Lo      float64 `json:"lo"`
 	Hi      float64 `json:"hi"`
-	Goal    float64 `json:"goal"`
+	Goal    float64 `json:"goal"` // 0 where there is none
 	Unit    string  `json:"unit"`
 	Pairs   int     `json:"pairs"`
 	Kept    bool    `json:"kept"`
+	Free    bool    `json:"no_goal,omitempty"`
 }
 
 func all(pairs int, only, out string) error {
@@ -140,11 +145,14 @@ func all(pairs int, only, out string) error {
 }
 
 func (r *row) print(w io.Writer) {
-	kept := "kept"
-	if !r.Kept {
-		kept = "**not kept**"
+	goal := fmt.Sprintf("at most %.3g: kept", r.Goal)
+	switch {
+	case r.Free:
+		goal = "no goal"
+	case !r.Kept:
+		goal = fmt.Sprintf("at most %.3g: **not kept**", r.Goal)
 	}
-	fmt.Fprintf(w, "| %s | %.3g %s | %.3g to %.3g (n %d) | at most %.3g: %s |\n", r.What, r.Reached, r.Unit, r.Lo, r.Hi, r.Pairs, r.Goal, kept)
+	fmt.Fprintf(w, "| %s | %.3g %s | %.3g to %.3g (n %d) | %s |\n", r.What, r.Reached, r.Unit, r.Lo, r.Hi, r.Pairs, goal)
 }
 
 // measured runs the arms of a measure, in turn.
@@ -224,7 +232,10 @@ func (m *measure) rows(of map[string][]Sample) []row {
 			values = append(values, b.value(s))
 		}
 		reached := median(of[m.ours.name], b.value)
-		rows = append(rows, row{What: m.name + ": " + b.what, Reached: reached, Lo: slices.Min(values), Hi: slices.Max(values), Goal: b.most, Unit: b.unit, Pairs: len(values), Kept: reached <= b.most})
+		rows = append(rows, row{What: m.name + ": " + b.what, Reached: reached, Lo: slices.Min(values), Hi: slices.Max(values), Goal: b.most, Unit: b.unit, Pairs: len(values), Kept: reached <= b.most, Free: b.most == published})
+		if last := &rows[len(rows)-1]; last.Free {
+			last.Goal = 0 // JSON has no infinity
+		}
 	}
 	return rows
 }

@@ -7,6 +7,7 @@ func init() {
 	measures = append(measures, parseMeasures()...)
 	measures = append(measures, clientMeasures()...)
 	measures = append(measures, dispatchMeasures()...)
+	measures = append(measures, truthMeasures()...)
 	measures = append(measures, importMeasures()...)
 	measures = append(measures, fileMeasures()...)
 	measures = append(measures, commandMeasures()...)

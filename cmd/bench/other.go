@@ -11,3 +11,9 @@ func serve() error { return errLinux }
 func runFloor(*work, int, int, string) error { return errLinux }
 
 func dispatchMeasures() []measure { return nil }
+
+func truthMeasures() []measure { return nil }
+
+func hog() error { return errLinux }
+
+func stall(string) error { return errLinux }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"container/heap"
+	"encoding/json"
 	"fmt"
 	"os"
 	"runtime"
@@ -26,7 +27,9 @@ type pacedConn struct {
 	due     int64
 	started bool
 	tokens  int
-	pend    []byte
+	log     string // file for the times of its writes; "" = none
+	id      string
+	at      []int64
 }
 
 type pacedHeap []*pacedConn
@@ -159,6 +162,8 @@ func (s *paced) readable(c *pacedConn, buf []byte) {
 	c.tokens = number(body, `"max_tokens":`, 1)
 	c.left, c.iv, c.k = c.tokens, int64(number(body, `"bench_iv":`, 0))*1000, max(1, number(body, `"bench_k":`, 1))
 	c.started = false
+	c.log, c.at = text(body, `"bench_log":"`, '"'), c.at[:0]
+	c.id = text(c.in[:end], "X-Request-Id: ", '\r')
 	c.in = c.in[:0]
 	c.due = time.Now().UnixNano() + c.iv
 	if c.iv == 0 {
@@ -188,6 +193,26 @@ func number(b []byte, key string, missing int) int {
 	return n
 }
 
+// text returns what stands between key and end.
+func text(b []byte, key string, end byte) string {
+	_, rest, ok := bytes.Cut(b, []byte(key))
+	if !ok {
+		return ""
+	}
+	value, _, _ := bytes.Cut(rest, []byte{end})
+	return string(value)
+}
+
+// logged appends the times of a response to its file.
+func (c *pacedConn) logged() error {
+	f, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return json.NewEncoder(f).Encode(sentStream{c.id, c.at})
+}
+
 var framedEvent = []byte(framed(event))
 
 // emit sends the next write of a stream.
@@ -211,6 +236,9 @@ func (s *paced) emit(c *pacedConn) {
 		out = append(out, "0\r\n\r\n"...)
 	}
 	s.out = out
+	if c.log != "" {
+		c.at = append(c.at, time.Now().UnixNano())
+	}
 	for len(out) > 0 {
 		n, err := unix.Write(c.fd, out)
 		if err == unix.EAGAIN {
@@ -222,6 +250,11 @@ func (s *paced) emit(c *pacedConn) {
 			return
 		}
 		out = out[n:]
+	}
+	if c.left == 0 && c.log != "" {
+		if err := c.logged(); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
 	}
 	if c.left > 0 && c.iv > 0 {
 		c.due += c.iv

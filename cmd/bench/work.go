@@ -50,6 +50,10 @@ func child(args []string) error {
 		return serve()
 	case "discard":
 		return discard(w.address)
+	case "hog":
+		return hog()
+	case "stall":
+		return stall(args[1])
 	}
 	return fmt.Errorf("no arm %s of %s", args[1], args[0])
 }
