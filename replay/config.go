@@ -75,8 +75,9 @@ type Config struct {
 	// have not failed.
 	AbortErrorRate float64
 
-	Labels map[string]string // into run.json
-	Flags  map[string]string // into run.json, as given, without secrets
+	Labels   map[string]string // into run.json
+	Warnings []string          // into run.json, beside those of the run
+	Flags    map[string]string // into run.json, as given, without secrets
 
 	Version  string                                                  // of the program
 	Dial     func(ctx context.Context, url string) (net.Conn, error) // nil = the network

@@ -187,6 +187,7 @@ func (r *run) describe() *results.Run {
 	for _, t := range r.targets {
 		run.URLs = append(run.URLs, t.name)
 	}
+	run.Warnings = append(run.Warnings, c.Warnings...)
 	if w := c.wordWarning(); w != "" {
 		run.Warnings = append(run.Warnings, w)
 	}

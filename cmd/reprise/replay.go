@@ -44,6 +44,7 @@ Example:
 		Flags: slices.Concat(selectionFlags(), targetFlags(), limitFlags(), lateFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "run directory to write"},
 			&cli.BoolFlag{Name: "force", Usage: "replace a run that is in the output directory"},
+			&cli.BoolFlag{Name: "self-test", Usage: "measure this machine against a server of its own, on loopback: alone for some seconds, or up to 3 s before a run, which warns if the plan asks for more"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print the plan and send nothing"},
 			&cli.BoolFlag{Name: "json", Usage: "print the plan or the summary as one JSON object"},
 			&cli.StringFlag{Name: "progress", Value: "auto", Usage: "auto (on a terminal), plain or none: a line a second on standard error"},
@@ -111,6 +112,9 @@ func limitFlags() []cli.Flag {
 }
 
 func runReplay(ctx context.Context, c *cli.Command) error {
+	if c.Bool("self-test") && c.Args().Len() == 0 {
+		return selfTestAlone(ctx, c)
+	}
 	path, err := oneArg(c, "trace")
 	if err != nil {
 		return err
@@ -128,6 +132,9 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 	if config.Trace != path {
 		defer os.Remove(config.Trace)
 	}
+	if c.Bool("self-test") && c.Bool("dry-run") {
+		return misuse("leave one out: the test measures, the plan does not", "--self-test and --dry-run exclude each other")
+	}
 	if c.Bool("dry-run") {
 		survey, err := replay.Look(ctx, config)
 		if err != nil {
@@ -140,6 +147,11 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 	}
 	if err := prepareDir(c); err != nil {
 		return err
+	}
+	if c.Bool("self-test") {
+		if err := selfTestBefore(ctx, c, config); err != nil {
+			return errors.Join(err, dropEmptyDir(c.String("output")))
+		}
 	}
 	config.Dir = c.String("output")
 	config.Begin = func() error { return errors.Join(os.RemoveAll(config.Dir), os.MkdirAll(config.Dir, 0o755)) }
