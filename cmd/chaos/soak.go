@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"syscall"
@@ -75,18 +76,21 @@ func (s *soak) serve(ctx context.Context) (url string, stop func(), err error) {
 
 func (s *soak) replay(ctx context.Context, path, url string, stream time.Duration) error {
 	goroutines, descriptors := runtime.NumGoroutine(), openDescriptors()
-	var memory []float64 // MB, once a second
-	peak := int64(0)
+	var memory, live []float64 // MB, once a second
+	peak, next := int64(0), time.Duration(0)
 	config := replay.Config{
 		Trace: path, Dir: filepath.Join(s.dir, "run"), URLs: []string{url}, Model: "mock", NoProbe: true,
 		Begin: func() error { return os.MkdirAll(filepath.Join(s.dir, "run"), 0o755) },
 		Progress: func(p replay.Progress) {
 			if mb, ok := residentMB(); ok && p.Elapsed > stream && p.NextDue >= 0 { // all streams are busy
-				memory = append(memory, mb)
+				memory, live = append(memory, mb), append(live, runtimeMB("/gc/heap/live:bytes"))
 			}
 			peak = max(peak, p.InFlight)
-			if int(p.Elapsed.Seconds())%60 == 0 {
-				fmt.Printf("%8s  in flight %d, done %d, failed %d\n", p.Elapsed.Round(time.Second), p.InFlight, p.Done, p.Failed)
+			if p.Elapsed >= next {
+				next += max(time.Second, s.length/20)
+				mb, _ := residentMB()
+				fmt.Printf("%8s  in flight %d, done %d, failed %d; %.1f MB resident, %.1f MB of heap live, %.1f MB stacks\n", p.Elapsed.Round(time.Second), p.InFlight, p.Done, p.Failed,
+					mb, runtimeMB("/gc/heap/live:bytes"), runtimeMB("/memory/classes/heap/stacks:bytes"))
 			}
 		},
 	}
@@ -94,7 +98,7 @@ func (s *soak) replay(ctx context.Context, path, url string, stream time.Duratio
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.account(config.Dir, run, peak), flat(memory, run.Ended.Client.GCCycles), leaks(goroutines, descriptors))
+	return errors.Join(s.account(config.Dir, run, peak), flat(memory, live, run.Ended.Client.GCCycles), leaks(goroutines, descriptors))
 }
 
 // account holds what is recorded against the plan, and each ledger against its
@@ -128,10 +132,13 @@ func (s *soak) account(dir string, run *results.Run, peak int64) error {
 	return nil
 }
 
-// flat holds the last third of the samples against the third before it. Until the
-// collector has come twice, memory grows by the garbage that a run has room for,
-// whatever it leaks; a soak that is shorter says so.
-func flat(memory []float64, collections uint32) error {
+// flatAfter is how many collections it takes until resident memory has its size:
+// before, it grows by the garbage that a run has room for, whatever it leaks.
+const flatAfter = 6
+
+// flat holds the last third of the samples against the third before it. A soak
+// that is too short for that is held by the live heap.
+func flat(memory, live []float64, collections uint32) error {
 	n := len(memory) / 3
 	if n == 0 {
 		fmt.Println("memory       not measured: it needs Linux, and a run of some seconds with all streams busy")
@@ -143,16 +150,23 @@ func flat(memory []float64, collections uint32) error {
 		}
 		return sum
 	}
-	first, middle, last := mean(memory[:n]), mean(memory[n:2*n]), mean(memory[2*n:])
-	fmt.Printf("memory       %.1f MB resident in the first third, %.1f in the middle, %.1f in the last (n %d, one a second); %d collections\n", first, middle, last, len(memory), collections)
-	if collections < 2 {
-		fmt.Println("             too short to tell: the collector has not come twice")
+	of := func(what string, list []float64) (grows error) {
+		first, middle, last := mean(list[:n]), mean(list[n:2*n]), mean(list[2*n:])
+		fmt.Printf("memory       %.1f MB %s in the first third, %.1f in the middle, %.1f in the last (n %d, one a second); %d collections\n", first, what, middle, last, len(list), collections)
+		if last > middle*(1+flatWithin) {
+			grows = fmt.Errorf("memory grows: %.1f MB %s in the middle third, %.1f in the last", middle, what, last)
+		}
+		return grows
+	}
+	resident, alive := of("resident", memory), of("of live heap", live)
+	switch {
+	case collections >= flatAfter:
+		return errors.Join(resident, alive)
+	case collections < 3:
+		fmt.Println("             too short to tell: the collector has to come a few times")
 		return nil
 	}
-	if last > middle*(1+flatWithin) {
-		return fmt.Errorf("memory grows: %.1f MB in the middle third, %.1f in the last", middle, last)
-	}
-	return nil
+	return alive
 }
 
 // leaks compares with what was there before the run.
@@ -178,6 +192,16 @@ func openDescriptors() int {
 		return 0
 	}
 	return len(list)
+}
+
+// runtimeMB reads one of the sizes that the runtime keeps.
+func runtimeMB(name string) float64 {
+	sample := []metrics.Sample{{Name: name}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return float64(sample[0].Value.Uint64()) / 1e6
 }
 
 // residentMB is the resident memory of this process.
