@@ -16,7 +16,6 @@ import (
 
 // A heard is what came of one exchange.
 type heard struct {
-	mu    sync.Mutex
 	head  Head
 	body  strings.Builder
 	reads int

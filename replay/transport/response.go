@@ -1,6 +1,7 @@
 // Package transport is an HTTP/1.1 client on net.Conn, made for measuring: one
 // goroutine reads each connection, every read is time-stamped once, body bytes
-// are handed on as they come, and nothing is retried or guessed.
+// are handed on as they come, and nothing is retried or guessed. An HTTP2 does the
+// same with the standard library's client, as well as that lets it.
 package transport
 
 import (
