@@ -30,7 +30,7 @@ type exactWaiter struct {
 func newWaiter(start time.Time) (waiter, func()) {
 	runtime.LockOSThread()
 	procs := runtime.GOMAXPROCS(0)
-	runtime.GOMAXPROCS(procs + 1) // one for this thread, which keeps it while it sleeps
+	runtime.GOMAXPROCS(procs + 1)                  // one for this thread, which keeps it while it sleeps
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // 1 ns instead of 50 us; this thread only
 	return &exactWaiter{start: start, coarse: newTimerWaiter(start)}, func() {
 		unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) // 0 = the default again

@@ -35,9 +35,9 @@ type Writer struct {
 	leaves []leafWriter
 	meta   format.FileMetaData
 	fresh  format.FileMetaData // meta of a file without rows
-	index  []*chunkIndex // by row group and leaf
-	rows   int           // in the open row group
-	bytes  int           // likewise
+	index  []*chunkIndex       // by row group and leaf
+	rows   int                 // in the open row group
+	bytes  int                 // likewise
 }
 
 // NewWriter starts a file. noBounds names columns (their top level) for which
