@@ -25,8 +25,6 @@ type floor struct {
 type floorConn struct {
 	fd    int
 	times []int64
-	tail  []byte
-	sent  int // requests
 }
 
 var (

@@ -48,7 +48,6 @@ type measure struct {
 	setup  func(dir string) error
 	server bool // arms need the paced server
 	hidden bool // its arm is for others to start
-	note   string
 }
 
 // A reference is another arm, and the goal for the ratio of costs.

@@ -16,7 +16,6 @@ type soundness struct {
 	rows  int64
 	whole bool           // rows are those of the trace, in its order
 	ids   *trace.Checker // nil where ids are given anew
-	err   error
 }
 
 func newSoundness(of, command string) *soundness {
