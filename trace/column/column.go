@@ -35,6 +35,7 @@ type Scalar interface {
 type Flat[T Scalar] struct {
 	Values []T
 	Null   []bool // true where the value is unknown
+	blank  int    // up to here, what lies beyond the rows is null already
 }
 
 // Append adds a known value.
@@ -71,14 +72,27 @@ func (c *Flat[T]) AppendIf(v T, known bool) {
 // Get returns the value of a row and whether it is known.
 func (c *Flat[T]) Get(row int) (v T, known bool) { return c.Values[row], !c.Null[row] }
 
+// Unknown says whether no row has a value.
+func (c *Flat[T]) Unknown() bool { return allNull(c.Null) }
+
 // Len returns the number of rows.
 func (c *Flat[T]) Len() int { return len(c.Values) }
 
 // Reset forgets the rows and keeps the memory.
 func (c *Flat[T]) Reset() {
-	clear(c.Values) // lets go of strings
+	if allNull(c.Null) {
+		c.blank = max(c.blank, len(c.Null))
+	} else {
+		c.blank = 0
+		if _, text := any(c.Values).([]string); text {
+			clear(c.Values) // lets go of them
+		}
+	}
 	c.Values, c.Null = c.Values[:0], c.Null[:0]
 }
+
+// allNull says whether nothing is known.
+func allNull(null []bool) bool { return bytes.IndexByte(nullBytes(null), 0) < 0 }
 
 // AppendRow appends row of src, a *Flat[T].
 func (c *Flat[T]) AppendRow(src Column, row int) {
@@ -90,6 +104,10 @@ func (c *Flat[T]) AppendRow(src Column, row int) {
 // AppendRows appends rows of src, a *Flat[T].
 func (c *Flat[T]) AppendRows(src Column, from, to int) {
 	s := src.(*Flat[T])
+	if allNull(s.Null[from:to]) {
+		c.AppendNulls(to - from)
+		return
+	}
 	c.Values = append(c.Values, s.Values[from:to]...)
 	c.Null = append(c.Null, s.Null[from:to]...)
 }
@@ -130,7 +148,7 @@ func (c *Flat[T]) write(w []leafWriter, from, to int) {
 	l := w[0].(*leaf[T])
 	for from < to {
 		end := min(to, from+flatRows)
-		if _, text := any(c.Values).([]string); text {
+		if _, text := any(c.Values).([]string); text && bytesBetween(c, from, end) >= pageBytes {
 			end = from + 1
 			for size := c.RowBytes(from); end < min(to, from+flatRows) && size < pageBytes; end++ {
 				size += c.RowBytes(end)
@@ -237,11 +255,21 @@ func (c *Flat[T]) appendPage(r *leafReader, n int) {
 	c.Null = appendKnown(c.Null, n)
 }
 
-// AppendNulls adds n unknown values.
+// AppendNulls adds n unknown values. A column of nothing else costs next to nothing:
+// its values are memory that is not touched, and once it has been reset its nulls
+// are there already.
 func (c *Flat[T]) AppendNulls(n int) {
 	at := len(c.Values)
-	c.Values = room(c.Values, n)[:at+n]
-	clear(c.Values[at:])
+	if at+n <= c.blank {
+		c.Values, c.Null = c.Values[:at+n], c.Null[:at+n]
+		return
+	}
+	if cap(c.Values)-at < n {
+		c.Values = append(make([]T, 0, at+max(n, at)), c.Values...)[:at+n] // zero already
+	} else {
+		c.Values = c.Values[:at+n]
+		clear(c.Values[at:])
+	}
 	c.Null = appendUnknown(c.Null, n)
 }
 
@@ -283,6 +311,7 @@ type List struct {
 	Offsets []int32 // row i holds elements Offsets[i] to Offsets[i+1]; empty or one longer than Null
 	Null    []bool  // true where the whole list is unknown
 	Fields  []Column
+	blank   int // up to here, what lies beyond the rows is null, and empty, already
 }
 
 // NewList returns a list whose elements have the given flat fields.
@@ -312,9 +341,14 @@ func (c *List) AppendNulls(n int) {
 	if len(c.Offsets) == 0 {
 		c.Offsets = append(c.Offsets, 0)
 	}
-	last := c.Offsets[len(c.Offsets)-1]
-	for range n {
-		c.Offsets = append(c.Offsets, last)
+	last, at := c.Offsets[len(c.Offsets)-1], len(c.Null)
+	if last == 0 && at+n <= c.blank {
+		c.Offsets, c.Null = c.Offsets[:at+n+1], c.Null[:at+n]
+		return
+	}
+	c.Offsets = room(c.Offsets, n)[:at+n+1]
+	for i := range c.Offsets[at+1:] {
+		c.Offsets[at+1+i] = last
 	}
 	c.Null = appendUnknown(c.Null, n)
 }
@@ -324,6 +358,11 @@ func (c *List) Len() int { return len(c.Null) }
 
 // Reset forgets the rows and keeps the memory.
 func (c *List) Reset() {
+	if n := len(c.Null); n > 0 && c.Offsets[n] == 0 && allNull(c.Null) {
+		c.blank = max(c.blank, n)
+	} else if n > 0 {
+		c.blank = 0
+	}
 	c.Offsets, c.Null = c.Offsets[:0], c.Null[:0]
 	for _, f := range c.Fields {
 		f.Reset()
@@ -350,6 +389,9 @@ func (c *List) AppendRows(src Column, from, to int) {
 	}
 	first, last := int(s.Offsets[from]), int(s.Offsets[to])
 	c.AppendNulls(to - from)
+	if first == last && allNull(s.Null[from:to]) {
+		return
+	}
 	rows := len(c.Null) - (to - from)
 	copy(c.Null[rows:], s.Null[from:to])
 	move := c.Offsets[rows] - s.Offsets[from]
@@ -373,8 +415,8 @@ func (c *List) RowBytes(row int) int { return c.RowsBytes(row, row+1) }
 // RowsBytes counts the elements of rows.
 func (c *List) RowsBytes(from, to int) int {
 	n := to - from
-	if n == 0 {
-		return 0
+	if n == 0 || c.Offsets[from] == c.Offsets[to] {
+		return n
 	}
 	for _, f := range c.Fields {
 		n += f.RowsBytes(int(c.Offsets[from]), int(c.Offsets[to]))
@@ -389,6 +431,12 @@ const (
 )
 
 func (c *List) write(w []leafWriter, from, to int) {
+	if from < to && c.Offsets[from] == c.Offsets[to] && allNull(c.Null[from:to]) {
+		for i, f := range c.Fields {
+			f.(element).writeNone(w[i], to-from)
+		}
+		return
+	}
 	for from < to {
 		end := from + 1
 		for end < min(to, from+listRows) && int(c.Offsets[end+1]-c.Offsets[from]) <= listElements {
@@ -415,6 +463,7 @@ func (c *List) hidden(from, to int) bool {
 // An element is a column that can be a field of a list.
 type element interface {
 	writeElements(w leafWriter, list *List, from, to int)
+	writeNone(w leafWriter, rows int) // of lists that are unknown
 	readLevels(r *leafReader, m int)
 }
 
@@ -444,6 +493,16 @@ func (c *List) writeLevels(p *page, from, to int) (plain bool) {
 	}
 	return !c.hidden(from, to)
 }
+
+// addUnknown adds the levels of lists that are unknown.
+func (p *page) addUnknown(rows int) {
+	p.rows += rows
+	p.levels += rows
+	p.rep.add(0, rows)
+	p.addNulls(0, rows)
+}
+
+func (c *Flat[T]) writeNone(w leafWriter, rows int) { w.(*leaf[T]).addUnknown(rows) }
 
 func (c *Flat[T]) writeElements(w leafWriter, list *List, from, to int) {
 	l := w.(*leaf[T])

@@ -99,6 +99,8 @@ func (c *Words) add(l *leaf[string], from, to int) {
 	}
 }
 
+func (c *Words) writeNone(w leafWriter, rows int) { w.(*leaf[string]).addUnknown(rows) }
+
 func (c *Words) writeElements(w leafWriter, list *List, from, to int) {
 	l := w.(*leaf[string])
 	if list.writeLevels(&l.page, from, to) {
