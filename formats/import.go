@@ -191,6 +191,10 @@ func (p *pipeline) add(b *trace.Batch) error {
 		p.sessionClock = c.SessionClock()
 	}
 	p.keys = p.keys[:0]
+	if !p.sessionClock && b.SessionID.Unknown() {
+		p.plainKeys(b)
+		return p.sorter.AddRows(b, 0, p.keys)
+	}
 	for i := range b.Len() {
 		at, known := b.ArrivalNS.Get(i)
 		if known && (!p.anyArrival || at < p.min) {
@@ -200,6 +204,26 @@ func (p *pipeline) add(b *trace.Batch) error {
 		p.rows++
 	}
 	return p.sorter.AddRows(b, 0, p.keys)
+}
+
+// plainKeys are the keys of rows without sessions on one clock.
+func (p *pipeline) plainKeys(b *trace.Batch) {
+	at, null := b.ArrivalNS.Values, b.ArrivalNS.Null
+	for i, t := range at {
+		switch {
+		case !null[i]:
+			if !p.anyArrival || t < p.min {
+				p.min, p.anyArrival = t, true
+			}
+			p.lastArrival = t
+		case p.anyArrival:
+			t = p.lastArrival
+		default:
+			t = math.MinInt64
+		}
+		p.keys = append(p.keys, trace.Key{Major: t})
+	}
+	p.rows += int64(len(at))
 }
 
 // key orders by arrival on one clock, else by session, arrival and turn. A row

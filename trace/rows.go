@@ -51,3 +51,11 @@ func (s *rowStore) reset() {
 	}
 	s.free, s.full = append(s.free, s.full...), s.full[:0]
 }
+
+// dropFirst forgets the rows of the first batch, which is full.
+func (s *rowStore) dropFirst() {
+	first := s.full[0]
+	first.Reset()
+	s.full = s.full[:copy(s.full, s.full[1:])]
+	s.free = append(s.free, first)
+}

@@ -18,11 +18,18 @@ import (
 // disk.
 const DefaultMemory = 512 << 20
 
+// aheadBatches is how many batches are kept of rows that came in order so far and are
+// streamed, lest the next of them come late.
+const aheadBatches = 4
+
 // A Key orders rows; equal keys keep the order in which they were added.
 type Key struct{ Major, Minor, Tie int64 }
 
 // Compare returns -1, 0 or 1.
 func (k Key) Compare(o Key) int {
+	if k.Major != o.Major {
+		return cmp.Compare(k.Major, o.Major)
+	}
 	return cmp.Or(cmp.Compare(k.Major, o.Major), cmp.Compare(k.Minor, o.Minor), cmp.Compare(k.Tie, o.Tie))
 }
 
@@ -35,9 +42,9 @@ type Sorter struct {
 
 	// Stream, if set, is asked instead of writing the first run: given a function,
 	// the first of the rows in memory go there, in batches as Sorted makes them, and
-	// so on, so that rows which are nearly in order reach no temporary file: all but
-	// some thousand if they were in order so far, else half of them. A row that comes
-	// too late for that is ErrLate.
+	// so on, so that rows which are nearly in order reach no temporary file. Rows that
+	// were in order so far go when some thousand are behind them, others when memory is
+	// full, half of them. A row that comes too late for that is ErrLate.
 	Stream func() (emit func(*Batch) error)
 
 	rows  rowStore
@@ -67,14 +74,20 @@ const rowOverhead = 450
 // Add copies row of b under key.
 func (s *Sorter) Add(b *Batch, row int, key Key) error { return s.AddRows(b, row, []Key{key}) }
 
-// addedRows is how many rows are added before their size is looked at.
+// addedRows is how many rows are added before their size is looked at, where memory
+// is nearly full.
 const addedRows = 64
 
 // AddRows copies rows of b, the first of which is row, under their keys.
 func (s *Sorter) AddRows(b *Batch, row int, keys []Key) error {
 	for len(keys) > 0 {
-		n := min(len(keys), addedRows)
-		if err := s.addRows(b, row, keys[:n]); err != nil {
+		n := min(len(keys), BatchRows)
+		size := rowsSize(b, row, row+n)
+		if s.bytes+size >= s.limit() && n > addedRows {
+			n = addedRows
+			size = rowsSize(b, row, row+n)
+		}
+		if err := s.addRows(b, row, keys[:n], size); err != nil {
 			return err
 		}
 		row, keys = row+n, keys[n:]
@@ -82,29 +95,69 @@ func (s *Sorter) AddRows(b *Batch, row int, keys []Key) error {
 	return nil
 }
 
-func (s *Sorter) addRows(b *Batch, row int, keys []Key) error {
-	for _, key := range keys {
-		if s.emit != nil && key.Compare(s.sent) < 0 {
-			return ErrLate
-		}
-		if s.any && key.Compare(s.last) < 0 {
-			s.moved++
-		} else {
-			s.last = key
-		}
-		s.any = true
+func (s *Sorter) addRows(b *Batch, row int, keys []Key, size int64) error {
+	if err := s.compare(keys); err != nil {
+		return err
 	}
 	s.rows.append(b, row, row+len(keys))
 	s.keys = append(s.keys, keys...)
-	s.bytes += rowsSize(b, row, row+len(keys))
+	if s.bytes += size; s.bytes >= s.limit() {
+		return s.full()
+	}
+	for s.moved == 0 && len(s.rows.full) > aheadBatches+1 && s.streams() {
+		if err := s.sendFirst(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare looks how the keys of the next rows go with those before.
+func (s *Sorter) compare(keys []Key) error {
+	for _, key := range keys {
+		if s.any && key.Compare(s.last) < 0 {
+			if s.moved++; s.emit != nil && key.Compare(s.sent) < 0 {
+				return ErrLate
+			}
+		} else {
+			s.last, s.any = key, true
+		}
+	}
+	return nil
+}
+
+// limit is how many bytes memory may hold.
+func (s *Sorter) limit() int64 {
 	limit := max(minMemory, cmp.Or(s.Memory, DefaultMemory)) / 2 // half: what the collector has not taken back yet
 	if s.emit != nil || s.Stream != nil {
 		limit /= 2 // rows that are kept are held twice for a moment
 	}
-	if s.bytes >= limit {
-		return s.full()
+	return limit
+}
+
+// streams says whether rows go to a stream, and asks for one that has not been.
+func (s *Sorter) streams() bool {
+	if s.emit == nil && s.Stream != nil && len(s.runs) == 0 {
+		s.emit, s.Stream = s.Stream(), nil
+		s.out = NewBatch()
 	}
-	return nil
+	return s.emit != nil
+}
+
+// sendFirst streams the first batch of memory, whose rows are in order.
+func (s *Sorter) sendFirst() error {
+	first := s.rows.full[0]
+	s.bytes -= rowsSize(first, 0, BatchRows)
+	var err error
+	if s.out.Len() > 0 {
+		err = s.send(s.order()[:BatchRows])
+	} else {
+		s.sent = s.keys[BatchRows-1]
+		err = s.emit(first)
+	}
+	s.rows.dropFirst()
+	s.keys = s.keys[:copy(s.keys, s.keys[BatchRows:])]
+	return err
 }
 
 func rowsSize(b *Batch, from, to int) int64 {
@@ -126,17 +179,13 @@ func inARow(index []int, most int) int {
 
 // full makes room in memory.
 func (s *Sorter) full() error {
-	if s.emit == nil && s.Stream != nil && len(s.runs) == 0 {
-		s.emit, s.Stream = s.Stream(), nil
-		s.out = NewBatch()
-	}
-	if s.emit == nil {
+	if !s.streams() {
 		return s.spill()
 	}
 	index := s.order()
 	keep := len(index) / 2
 	if s.moved == 0 {
-		keep = min(keep, 4*BatchRows) // in order so far
+		keep = min(keep, aheadBatches*BatchRows) // in order so far
 	}
 	sent := len(index) - keep
 	if err := s.send(index[:sent]); err != nil {
@@ -198,7 +247,9 @@ func (s *Sorter) order() []int {
 	for i := range index {
 		index[i] = i
 	}
-	slices.SortStableFunc(index, func(a, b int) int { return s.keys[a].Compare(s.keys[b]) })
+	if s.moved > 0 {
+		slices.SortStableFunc(index, func(a, b int) int { return s.keys[a].Compare(s.keys[b]) })
+	}
 	return index
 }
 
