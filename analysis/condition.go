@@ -76,14 +76,16 @@ func parseCondition(text string) (Condition, error) {
 }
 
 // Holds tells whether v meets the condition.
-func (c *Condition) Holds(v float64) bool {
-	switch c.Op {
+func (c *Condition) Holds(v float64) bool { return holds(c.Op, v, c.Value) }
+
+func holds(op string, v, limit float64) bool {
+	switch op {
 	case "<":
-		return v < c.Value
+		return v < limit
 	case "<=":
-		return v <= c.Value
+		return v <= limit
 	case ">":
-		return v > c.Value
+		return v > limit
 	}
-	return v >= c.Value
+	return v >= limit
 }

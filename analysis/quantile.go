@@ -51,7 +51,12 @@ func record(h *hdrhistogram.Histogram, v, n int64) {
 // histogramQuantile returns the q/1000 quantile of h by nearest rank: the
 // largest value of the bucket that holds the sample.
 func histogramQuantile(bars []hdrhistogram.Bar, q, n int64) int64 {
-	rank := quantileRank(q, n)
+	return histogramRank(bars, quantileRank(q, n))
+}
+
+// histogramRank returns the largest value of the bucket that holds the sample
+// of a rank from 1.
+func histogramRank(bars []hdrhistogram.Bar, rank int64) int64 {
 	for _, b := range bars {
 		if rank -= b.Count; rank <= 0 {
 			return b.To

@@ -18,8 +18,10 @@ func WriteText(w io.Writer, s *Summary) error {
 	p := &printer{w: w}
 	s.head(p)
 	s.outcomes(p)
+	s.SLO.text(p)
 	if s.Requests.Recorded > 0 {
 		s.Metrics.table(p, "latency, ms", unitMS)
+		s.Failing.text(p)
 		s.Metrics.table(p, "tokens", unitTokens)
 		s.Metrics.absences(p)
 		s.Sessions.text(p)
@@ -56,6 +58,7 @@ func (s *Summary) head(p *printer) {
 		p.wrap("  ", "not measured: "+strings.Join(v.NotMeasured, ", ")+" (no verdict on it)", 2)
 	}
 	p.line("")
+	s.sloHead(p)
 	p.pair("label", s.Label)
 	target := strings.Join(s.URLs, ", ") + ", " + s.Protocol
 	if s.HTTP != results.HTTP1 {

@@ -7,8 +7,9 @@ import (
 )
 
 // WriteCSV writes one header and one row per metric: name, unit, n and [Stats].
-// Throughputs are rows too, with n the successful requests and the rate as
-// mean. What is not known is an empty field.
+// A number that is no distribution, such as a throughput or a goodput, is a row
+// too and stands as mean; METRIC:with_failures are quantiles with failures as
+// worst values. What is not known, or not reached, is an empty field.
 func WriteCSV(w io.Writer, s *Summary) error {
 	out := csv.NewWriter(w)
 	rows := [][]string{append([]string{"name", "unit", "n"}, Stats[:]...)}
@@ -23,22 +24,55 @@ func WriteCSV(w io.Writer, s *Summary) error {
 		}
 		rows = append(rows, row)
 	}
-	t := &s.Throughput
-	for _, r := range []struct {
-		name, unit string
-		n          int64
-		rate       *float64
-	}{
-		{"requests_throughput", "requests/s", s.Requests.Successful, t.RequestsPerS},
-		{"input_throughput", "tokens/s", s.Requests.Successful - t.InputUncounted, t.InputTokensPerS},
-		{"output_throughput", "tokens/s", s.Requests.Successful - t.OutputUncounted, t.OutputTokensPerS},
-	} {
+	for _, f := range s.Failing.Metrics {
+		rows = append(rows, []string{f.Name + ":with_failures", unitMS, strconv.FormatInt(f.N, 10),
+			"", "", "", field(f.P50), field(f.P90), field(f.P95), field(f.P99), field(f.P999), ""})
+	}
+	for _, r := range append(s.Throughput.csv(s), s.SLO.csv()...) {
 		row := make([]string, len(rows[0]))
-		row[0], row[1], row[2] = r.name, r.unit, strconv.FormatInt(r.n, 10)
-		if r.rate != nil {
-			row[3] = plainNumber(*r.rate)
-		}
+		row[0], row[1], row[2], row[3] = r.name, r.unit, strconv.FormatInt(r.n, 10), field(r.value)
 		rows = append(rows, row)
 	}
 	return out.WriteAll(rows)
+}
+
+// A csvNumber is a row with one number.
+type csvNumber struct {
+	name, unit string
+	n          int64
+	value      *float64
+}
+
+func field(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return plainNumber(*v)
+}
+
+func (t *Throughput) csv(s *Summary) []csvNumber {
+	return []csvNumber{
+		{"requests_throughput", "requests/s", s.Requests.Successful, t.RequestsPerS},
+		{"input_throughput", "tokens/s", s.Requests.Successful - t.InputUncounted, t.InputTokensPerS},
+		{"output_throughput", "tokens/s", s.Requests.Successful - t.OutputUncounted, t.OutputTokensPerS},
+	}
+}
+
+func (r *SLOResult) csv() (rows []csvNumber) {
+	if r == nil {
+		return nil
+	}
+	for _, t := range r.Tiers {
+		for _, g := range t.Gates {
+			rows = append(rows, csvNumber{"gate:" + t.Name + ":" + g.Gate, g.Unit, g.N, g.Value})
+		}
+		if g := t.Goodput; g != nil {
+			rows = append(rows,
+				csvNumber{"good_share:" + t.Name, "share", r.Requests, g.Share},
+				csvNumber{"goodput:" + t.Name, "requests/s", g.Good, g.PerS},
+				csvNumber{"good_output_throughput:" + t.Name, "tokens/s", g.Good - g.Unknown, g.TokensPer},
+				csvNumber{"good_session_share:" + t.Name, "share", g.Sessions, g.SessionShare})
+		}
+	}
+	return rows
 }

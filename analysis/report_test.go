@@ -70,7 +70,7 @@ func TestGoldenReports(t *testing.T) {
 		t.Error("summary.json is not JSON")
 	}
 	records, err := csv.NewReader(&table).ReadAll() // strict: as many fields in each row
-	if err != nil || len(records) != 1+17+3 {
+	if err != nil || len(records) != 1+17+9+3 {
 		t.Errorf("%d rows of CSV: %v", len(records), err)
 	}
 }

@@ -39,10 +39,15 @@ type collection struct {
 	ttft     ratios
 	e2e      ratios
 	uncounts struct{ input, output int64 } // successful requests without the count
+
+	erroneous int64
+	slo       *SLO       // nil if none was asked for
+	goodputs  []*goodput // of each tier
 }
 
-func newCollection() *collection {
+func newCollection(slo *SLO) *collection {
 	c := &collection{
+		slo:      slo,
 		outcomes: counter{}, causes: counter{}, finish: counter{}, statuses: counter{}, notes: counter{}, holds: counter{},
 		outputSources: counter{}, ledgerSources: counter{},
 		lateness: newCollector(defLateness), hold: newCollector(defHold), connect: newCollector(defConnect),
@@ -52,6 +57,11 @@ func newCollection() *collection {
 	}
 	for i := range timings {
 		c.timings = append(c.timings, newCollector(timings[i].definition))
+	}
+	if slo != nil {
+		for i := range slo.Tiers {
+			c.goodputs = append(c.goodputs, newGoodput(&slo.Tiers[i]))
+		}
 	}
 	return c
 }
@@ -88,6 +98,23 @@ func (c *collection) add(r *results.Result) {
 		c.e2e.add(r.RecordedE2E, results.E2E, r)
 	} else {
 		c.tokens.Unsuccessful.add(r)
+	}
+	c.addGood(r)
+}
+
+// addGood takes what a request is to the error rate and to goals.
+func (c *collection) addGood(r *results.Result) {
+	if censored(r) {
+		c.requests.Censored++
+	}
+	if erroneous(r) {
+		c.erroneous++
+	}
+	if r.Outcome == results.OutcomeUnsent {
+		return
+	}
+	for _, g := range c.goodputs {
+		g.add(r, c.slo.LengthIsBad)
 	}
 }
 

@@ -262,7 +262,7 @@ func BenchmarkCollect(b *testing.B) {
 	}
 	r.OutputTokens = tokens(200)
 	b.ReportAllocs()
-	c := newCollection()
+	c := newCollection(nil)
 	for b.Loop() {
 		c.add(&r)
 	}

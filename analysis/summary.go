@@ -41,13 +41,17 @@ type Summary struct {
 	Planned       results.Planned `json:"planned"`
 	Requests      Requests        `json:"requests"`
 	Outcomes      []Outcome       `json:"outcomes"`
-	Causes        Top             `json:"causes"` // of what was not successful: "outcome: cause"
+	ErrorRate     *float64        `json:"error_rate"` // failed / ended; cut and cancelled requests have not failed
+	Causes        Top             `json:"causes"`     // of what was not successful: "outcome: cause"
 	FinishReasons Top             `json:"finish_reasons"`
 	HTTPStatuses  []Count         `json:"http_statuses"`
 	Notes         Top             `json:"notes"` // doubts about single responses
 	Holds         []Count         `json:"holds"` // requests held, by cause
 
+	SLO *SLOResult `json:"slo"` // null where none was asked for
+
 	Metrics    Metrics         `json:"metrics"`
+	Failing    Failing         `json:"with_failures"`   // quantiles with failures as worst values
 	Late       *Slices         `json:"lateness_slices"` // null if nothing was dispatched
 	Sessions   *Sessions       `json:"sessions"`        // null if no request names one
 	Throughput Throughput      `json:"throughput"`
@@ -81,6 +85,7 @@ type Requests struct {
 	Dispatched  int64 `json:"dispatched"` // the client acted
 	Sent        int64 `json:"sent"`       // a byte was written
 	Successful  int64 `json:"successful"` // outcome ok or not_streamed
+	Censored    int64 `json:"censored"`   // failed, timed out, cut or cancelled: their latencies are at least what they were
 	Unsent      int64 `json:"unsent"`     // planned, but never sent
 	Interrupted bool  `json:"interrupted"`
 	Killed      bool  `json:"killed"`           // no end is recorded: the run was killed, or goes on
@@ -126,7 +131,13 @@ func (s ratios) paired() Paired {
 // the default limits of the verdict ([Summary.Judge] applies others). Its
 // memory grows by about 170 bytes a request, and not with tokens.
 func Summarize(ctx context.Context, run *results.Opened) (*Summary, error) {
-	c := newCollection()
+	return SummarizeSLO(ctx, run, nil)
+}
+
+// SummarizeSLO is [Summarize] that also holds the run against an SLO, unless it
+// is nil.
+func SummarizeSLO(ctx context.Context, run *results.Opened, slo *SLO) (*Summary, error) {
+	c := newCollection(slo)
 	for r, err := range run.Results() {
 		if err != nil {
 			return nil, err
@@ -167,6 +178,8 @@ func (c *collection) summary(run *results.Opened) *Summary {
 	for _, name := range histogramsOf {
 		s.histograms[name] = all[name].histogram()
 	}
+	s.Failing, s.ErrorRate = c.failing(), c.errorRate()
+	s.SLO = c.sloResult(s, all)
 	s.Judge(Limits{})
 	s.Warnings = s.warnings()
 	return s

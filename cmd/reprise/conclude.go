@@ -17,7 +17,11 @@ func conclude(ctx context.Context, c *cli.Command, dir string, run *results.Run)
 	if err != nil {
 		return err
 	}
-	summary, err := analysis.Summarize(context.WithoutCancel(ctx), opened)
+	slo, err := sloFlag(c)
+	if err != nil {
+		return err
+	}
+	summary, err := analysis.SummarizeSLO(context.WithoutCancel(ctx), opened, slo)
 	if err != nil {
 		return err
 	}

@@ -38,10 +38,12 @@ whose prefixes repeat as the trace says. Keys are read from the environment.
 Exit code 3: done, but the verdict is invalid, as when the client was much too
 late; degraded is 0, with the reason in the report's first line.
 
+` + sloHelp + `
+
 Example:
    reprise mock --listen 127.0.0.1:8000 &
    reprise replay prod.parquet --url http://127.0.0.1:8000 --to 30s -o run/`,
-		Flags: slices.Concat(selectionFlags(), targetFlags(), limitFlags(), lateFlags(), []cli.Flag{
+		Flags: slices.Concat(selectionFlags(), targetFlags(), limitFlags(), lateFlags(), sloFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "run directory to write"},
 			&cli.BoolFlag{Name: "force", Usage: "replace a run that is in the output directory"},
 			&cli.BoolFlag{Name: "self-test", Usage: "measure this machine against a server of its own, on loopback: alone for some seconds, or up to 3 s before a run, which warns if the plan asks for more"},
@@ -167,6 +169,9 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 		return misused{fmt.Errorf("--%s: %w", flag, err), trace.Fix(err)}
 	}
 	if _, err := lateLimits(c); err != nil {
+		return nil, err
+	}
+	if _, err := sloFlag(c); err != nil {
 		return nil, err
 	}
 	config := &replay.Config{

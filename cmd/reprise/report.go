@@ -20,9 +20,12 @@ Latencies hold the successful requests; failures are counted by cause. E2E and
 TTFT run from sent, response time from due. A run that was killed is read from
 its parts, and the report says so. Exit code 3: the verdict is invalid.
 
+` + sloHelp + `
+
 Example:
    reprise report run/
-   reprise report --csv run/ > run.csv`
+   reprise report --csv run/ > run.csv
+   reprise report run/ --slo 'ttft_p95<800ms; tpot_p95<50ms; error_rate<1%'`
 
 func reportCommand() *cli.Command {
 	return &cli.Command{
@@ -30,7 +33,7 @@ func reportCommand() *cli.Command {
 		Usage:       "say what a run measured, and whether it measured the server",
 		ArgsUsage:   "RUN/",
 		Description: reportHelp,
-		Flags: append(lateFlags(),
+		Flags: append(append(lateFlags(), sloFlags()...),
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object, as in " + results.SummaryFile},
 			&cli.BoolFlag{Name: "csv", Usage: "print one header and one row per metric"},
 		),
@@ -50,11 +53,15 @@ func runReport(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	slo, err := sloFlag(c)
+	if err != nil {
+		return err
+	}
 	run, err := results.OpenRun(dir)
 	if err != nil {
 		return err
 	}
-	s, err := analysis.Summarize(ctx, run)
+	s, err := analysis.SummarizeSLO(ctx, run, slo)
 	if err != nil {
 		return err
 	}
@@ -83,10 +90,10 @@ func lateFlags() []cli.Flag {
 	}
 }
 
-// judged turns an invalid verdict into exit code 3.
+// judged turns an invalid verdict into exit code 3, and gates that failed into 4.
 func judged(s *analysis.Summary) error {
 	if s.Verdict.Code == 0 {
-		return nil
+		return missed(s)
 	}
 	return verdict{s.Verdict.Code, errors.New("not a valid measurement: " + strings.Join(s.Verdict.Reasons, "; "))}
 }
