@@ -18,7 +18,7 @@ const BatchRows = 4096
 
 // formatVersion is the "created by" version of the files; it changes when equal
 // input may give other bytes.
-const formatVersion = "2"
+const formatVersion = "3"
 
 // A Writer writes a canonical trace as a stream, row group by row group; its
 // memory does not grow with the trace.

@@ -20,7 +20,7 @@ const DefaultMemory = 512 << 20
 
 // aheadBatches is how many batches are kept of rows that came in order so far and are
 // streamed, lest the next of them come late.
-const aheadBatches = 4
+const aheadBatches = 1
 
 // A Key orders rows; equal keys keep the order in which they were added.
 type Key struct{ Major, Minor, Tie int64 }

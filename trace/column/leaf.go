@@ -18,7 +18,7 @@ import (
 // A leafWriter gathers the pages of one Parquet leaf in one row group. Each is
 // a *leaf of the type that its column holds.
 type leafWriter interface {
-	endChunk(offset int64) (dict, data []byte, chunk format.ColumnChunk, index *chunkIndex)
+	endChunk(offset int64) (dict []byte, data [][]byte, chunk format.ColumnChunk, index *chunkIndex)
 	reset()
 }
 
@@ -107,7 +107,7 @@ type leaf[T Scalar] struct {
 	index    *chunkIndex
 	span     bounds[T]
 	rowsDone int64
-	out      []byte // finished pages
+	done     pieces // finished pages
 
 	body, packed []byte // scratch
 }
@@ -127,7 +127,7 @@ func (l *leaf[T]) reset() {
 	l.index = &chunkIndex{bounded: l.bounded}
 	l.index.compare = compareBytes[T]
 	l.span, l.rowsDone = bounds[T]{}, 0
-	l.out = l.out[:0]
+	l.done.reset()
 	l.distinct, l.spilled = nil, nil
 	if l.dict {
 		l.distinct = &dictionary[T]{at: map[T]uint32{}}
@@ -193,10 +193,11 @@ func (l *leaf[T]) endPage() {
 		DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
 		Statistics: format.Statistics{NullCount: int64(l.nulls)},
 	}
-	before := len(l.out)
-	l.out = l.appendPage(l.out, body, format.PageHeader{Type: format.DataPage, DataPageHeader: thrift.New(page)})
+	before := l.done.size
+	header, body := l.pack(body, format.PageHeader{Type: format.DataPage, DataPageHeader: thrift.New(page)})
+	l.done.add(header, body)
 	l.index.places.PageLocations = append(l.index.places.PageLocations, format.PageLocation{
-		Offset: int64(before), CompressedPageSize: int32(len(l.out) - before), FirstRowIndex: l.rowsDone,
+		Offset: int64(before), CompressedPageSize: int32(l.done.size - before), FirstRowIndex: l.rowsDone,
 	})
 	l.noteEncoding(encoding)
 	l.note()
@@ -269,8 +270,9 @@ func (l *leaf[T]) appendValues(dst []byte) ([]byte, format.Encoding) {
 	return dst, format.DeltaBinaryPacked
 }
 
-// appendPage appends a page, compressed if the leaf is, behind its header.
-func (l *leaf[T]) appendPage(dst, body []byte, h format.PageHeader) []byte {
+// pack returns the header of a page and what goes behind it: body, compressed if
+// the leaf is, until the next call.
+func (l *leaf[T]) pack(body []byte, h format.PageHeader) (header, packed []byte) {
 	h.UncompressedPageSize = int32(len(body))
 	size := len(body)
 	if l.codec != nil {
@@ -284,16 +286,17 @@ func (l *leaf[T]) appendPage(dst, body []byte, h format.PageHeader) []byte {
 	}
 	l.chunk.TotalUncompressedSize += int64(len(header) + size)
 	l.chunk.TotalCompressedSize += int64(len(header) + len(body))
-	return append(append(dst, header...), body...)
+	return header, body
 }
 
 // endChunk ends the pages of the row group, which is to begin at offset.
-func (l *leaf[T]) endChunk(offset int64) (dict, data []byte, chunk format.ColumnChunk, index *chunkIndex) {
+func (l *leaf[T]) endChunk(offset int64) (dict []byte, data [][]byte, chunk format.ColumnChunk, index *chunkIndex) {
 	l.endPage()
 	l.noteEncoding(format.RLE) // of the levels
 	if d := l.dictionary(); d != nil {
-		dict = l.appendPage(nil, appendPlain(nil, d.values), format.PageHeader{Type: format.DictionaryPage,
+		header, body := l.pack(appendPlain(nil, d.values), format.PageHeader{Type: format.DictionaryPage,
 			DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(len(d.values)), Encoding: format.Plain})})
+		dict = append(header, body...)
 		l.chunk.DictionaryPageOffset = offset
 		l.noteEncoding(format.Plain)
 	}
@@ -304,7 +307,7 @@ func (l *leaf[T]) endChunk(offset int64) (dict, data []byte, chunk format.Column
 	if l.span.known {
 		l.chunk.Statistics.MinValue, l.chunk.Statistics.MaxValue = shortest(l.span.least), longest(l.span.most)
 	}
-	return dict, l.out, format.ColumnChunk{MetaData: l.chunk}, l.index
+	return dict, l.done.list, format.ColumnChunk{MetaData: l.chunk}, l.index
 }
 
 func (l *leaf[T]) dictionary() *dictionary[T] {

@@ -15,7 +15,7 @@ import (
 
 // Bounds of what is held in memory before it goes to the file.
 const (
-	DefaultRowGroupBytes = 32 << 20 // rough bytes of values before encoding
+	DefaultRowGroupBytes = 16 << 20 // rough bytes of values before encoding
 	DefaultRowGroupRows  = 1 << 18
 	pageBytes            = 256 << 10 // of values before encoding; a page holds whole rows
 	dictionaryBytes      = 1 << 20   // of a chunk's distinct values; above, the rest is stored plain
@@ -147,8 +147,10 @@ func (w *Writer) endRowGroup() error {
 		if err := w.put(dict); err != nil {
 			return err
 		}
-		if err := w.put(data); err != nil {
-			return err
+		for _, piece := range data {
+			if err := w.put(piece); err != nil {
+				return err
+			}
 		}
 		group.TotalByteSize += chunk.MetaData.TotalUncompressedSize
 		group.TotalCompressedSize += chunk.MetaData.TotalCompressedSize

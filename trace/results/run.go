@@ -267,7 +267,7 @@ func gather(cw *column.Writer, part string, b *batch) error {
 }
 
 func newWriter() *column.Writer {
-	return column.NewWriter(nil, Schema, "2", "cause", "note")
+	return column.NewWriter(nil, Schema, "3", "cause", "note")
 }
 
 func (w *Recorder) writeFile(path string, write func(*column.Writer) error) error {
