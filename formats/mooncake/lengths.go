@@ -6,10 +6,14 @@ import "fmt"
 // another; the prompts of both then share the shorter text.
 func (s *state) lengths(line, input int64, ids []uint64, size int) {
 	whole := min(len(ids), int(input/int64(size)))
-	for _, id := range ids[:whole] {
-		if !s.uses.first(id, true) {
-			s.otherLength(id, int64(size), line, "a shorter tail")
+	for rest := ids[:whole]; len(rest) > 0; {
+		n, fits := s.uses.full(rest)
+		for _, id := range rest[:n] {
+			if !fits && !s.uses.first(id, true) {
+				s.otherLength(id, int64(size), line, "a shorter tail")
+			}
 		}
+		rest = rest[n:]
 	}
 	left := input - int64(whole)*int64(size)
 	for _, id := range ids[whole:] {
@@ -40,17 +44,46 @@ type idWord struct{ key, full, tail uint64 }
 
 // checkedWords bounds the memory of the search for ids of two lengths; ids that
 // come when it is full are not looked at.
-const checkedWords = 1 << 19
+const checkedWords = 1 << 16
+
+// full notes the first ids of list, as many as share an entry, as full blocks,
+// unless one of them was a tail: then fits is false, and none is noted.
+func (u *idUses) full(list []uint64) (n int, fits bool) {
+	key, mask := list[0]>>6, uint64(0)
+	for n < len(list) && list[n]>>6 == key {
+		mask |= 1 << (list[n] & 63)
+		n++
+	}
+	w := u.at(key)
+	if w == nil {
+		return n, true
+	}
+	if w.tail&mask != 0 {
+		return n, false
+	}
+	w.full |= mask
+	return n, true
+}
+
+// at finds or makes the entry of a key, perhaps the one that was found last; nil if
+// there is no more room.
+func (u *idUses) at(key uint64) *idWord {
+	if w := u.near; w != nil && w.key == key {
+		return w
+	}
+	w := u.word(key)
+	if w != nil {
+		u.near = w
+	}
+	return w
+}
 
 // first returns whether id was a full block when it was first used, which is now
 // unless it has been seen.
 func (u *idUses) first(id uint64, full bool) (wasFull bool) {
-	w, bit := u.near, uint64(1)<<(id&63)
-	if w == nil || w.key != id>>6 {
-		if w = u.word(id >> 6); w == nil {
-			return full
-		}
-		u.near = w
+	w, bit := u.at(id>>6), uint64(1)<<(id&63)
+	if w == nil {
+		return full
 	}
 	if (w.full|w.tail)&bit != 0 {
 		return w.full&bit != 0

@@ -3,6 +3,7 @@ package mooncake
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 	"strconv"
 	"time"
 
@@ -39,11 +40,13 @@ func (p *plain) scan(line []byte, unit time.Duration) bool {
 	if i >= len(line) || line[i] != '{' {
 		return false
 	}
+	expected := keyTime // keys come in this order, mostly
 	for i++; ; i++ {
-		key, next := plainKey(line, blanks(line, i))
+		key, next := plainKey(line, blanks(line, i), expected)
 		if key < 0 || p.has[key] {
 			return false
 		}
+		expected = key + 1
 		p.has[key] = true
 		if i = p.value(line, next, key, unit); i < 0 {
 			return false
@@ -60,9 +63,12 @@ func (p *plain) scan(line []byte, unit time.Duration) bool {
 	}
 }
 
-// plainKey reads a key and its colon; key is -1 if it is not one of plainKeys.
-func plainKey(line []byte, i int) (key, next int) {
-	for k, name := range plainKeys {
+// plainKey reads a key and its colon, which of plainKeys is probably the one
+// expected; key is -1 if it is none of them.
+func plainKey(line []byte, i, expected int) (key, next int) {
+	for k := range plainKeys {
+		k = (k + expected) % len(plainKeys)
+		name := plainKeys[k]
 		end := i + len(name) + 2
 		if end > len(line) || line[i] != '"' || line[end-1] != '"' || string(line[i+1:end-1]) != name {
 			continue
@@ -102,6 +108,10 @@ func (p *plain) time(line []byte, i int, unit time.Duration) (end int) {
 	if end < 0 {
 		return -1
 	}
+	if n < 1<<53/uint64(unit) && ended(line, end) {
+		p.at = time.Duration(n) * unit
+		return end
+	}
 	v := float64(n)
 	if end < len(line) && line[end] == '.' {
 		for end++; end < len(line) && line[end]-'0' <= 9; end++ {
@@ -129,8 +139,21 @@ func (p *plain) list(line []byte, i int) (end int) {
 		return i + 1
 	}
 	ids := p.ids
+	same := 0 // digits of the id before
 	for {
-		v, end := digits(line, i)
+		// An id like the one before. That it is, is guessed from one to the next, so
+		// that they need not wait for each other.
+		if i+10 <= len(line) && line[i] != '0' {
+			b := binary.LittleEndian.Uint64(line[i:])
+			if n := digitsOf(b); n == same && n > 0 && line[i+same] == ',' && line[i+same+1] == ' ' {
+				ids = append(ids, eightDigits(b<<(64-8*same)))
+				i += same + 2
+				continue
+			} else {
+				same = n
+			}
+		}
+		v, end := digits(line, blanks(line, i))
 		if end < 0 {
 			return -1
 		}
@@ -152,12 +175,20 @@ func (p *plain) list(line []byte, i int) (end int) {
 // digits reads an integer as JSON writes it, without a sign; end is -1 if there
 // is none or it has more than 64 bits.
 func digits(line []byte, i int) (v uint64, end int) {
-	end = i
-	if i+8 < len(line) && line[i] != '0' {
-		if eight, ok := eightDigits(binary.LittleEndian.Uint64(line[i:])); ok {
-			v, end = eight, i+8
+	if i+8 <= len(line) && line[i] != '0' {
+		b := binary.LittleEndian.Uint64(line[i:])
+		if n := digitsOf(b); n > 0 && n < 8 {
+			return eightDigits(b << (64 - 8*n)), i + n
+		} else if n == 8 {
+			return moreDigits(line, i, eightDigits(b), i+8)
 		}
+		return 0, -1
 	}
+	return moreDigits(line, i, 0, i)
+}
+
+// moreDigits reads on at end an integer that begins at i and is v so far.
+func moreDigits(line []byte, i int, v uint64, end int) (uint64, int) {
 	for end < len(line) {
 		d := uint64(line[end] - '0')
 		if d > 9 {
@@ -175,14 +206,20 @@ func digits(line []byte, i int) (v uint64, end int) {
 	return v, end
 }
 
-// eightDigits reads 8 digits, the first in the lowest byte, all at once.
-func eightDigits(b uint64) (v uint64, ok bool) {
-	if b&0xf0f0f0f0f0f0f0f0 != 0x3030303030303030 || (b+0x0606060606060606)&0xf0f0f0f0f0f0f0f0 != 0x3030303030303030 {
-		return 0, false
-	}
+// digitsOf returns how many of 8 bytes are digits, from the first, which is the
+// lowest, to the first that is none.
+func digitsOf(b uint64) int {
+	const high, zero = 0xf0f0f0f0f0f0f0f0, 0x3030303030303030
+	other := (b&high ^ zero) | ((b+0x0606060606060606)&high ^ zero) // carries reach only bytes behind one that is no digit
+	return bits.TrailingZeros64(other) / 8
+}
+
+// eightDigits reads 8 digits, the first in the lowest byte, all at once; a byte of 0
+// is a digit 0.
+func eightDigits(b uint64) uint64 {
 	b = (b & 0x0f0f0f0f0f0f0f0f) * (1 + 10<<8) >> 8
 	b = (b & 0x00ff00ff00ff00ff) * (1 + 100<<16) >> 16
-	return (b & 0x0000ffff0000ffff) * (1 + 10_000<<32) >> 32, true
+	return (b & 0x0000ffff0000ffff) * (1 + 10_000<<32) >> 32
 }
 
 // ended says whether a number ends at i.

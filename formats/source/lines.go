@@ -19,7 +19,7 @@ type Lines struct {
 }
 
 // NewLines reads lines from r.
-func NewLines(r io.Reader) *Lines { return &Lines{r: bufio.NewReaderSize(r, 1<<20)} }
+func NewLines(r io.Reader) *Lines { return &Lines{r: bufio.NewReaderSize(r, 1<<18)} }
 
 // Next returns the next line, valid until the next call, and its number from 1;
 // io.EOF after the last.
