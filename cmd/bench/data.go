@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -59,7 +60,7 @@ func writeMooncake(path string, rows int) error {
 	return w.Flush()
 }
 
-const mooncakeRows = 200_000
+const mooncakeRows = 600_000
 
 func importMeasures() []measure {
 	setup := func(dir string) error { return writeMooncake(filepath.Join(dir, "trace.jsonl"), mooncakeRows) }
@@ -90,6 +91,7 @@ func importArm(w *work, write bool) error {
 		w.end(float64(rows))
 		return err
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	f, err := trace.Create(filepath.Join(w.dir, "out.parquet")) // as the command does
 	if err != nil {
 		return err
