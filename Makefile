@@ -7,6 +7,7 @@ BENCH       ?= .
 BENCHTIME   ?= 1s
 PAIRS       ?= 5
 RUN         ?= .
+ROWS        ?= 1000000
 KILLS       ?= 200
 SOAK        ?= 30m
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -16,7 +17,7 @@ RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-cloud test-cloud demo test lint bench bench-go chaos soak fuzz race interop interop-parquet interop-loaders vocab-test clean
+.PHONY: help build build-cloud test-cloud demo test lint bench bench-report bench-go chaos soak fuzz race interop interop-parquet interop-loaders vocab-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +43,9 @@ lint: ## gofmt, go vet, staticcheck
 bench: ## the claims about speed: ratios to reference arms in one run (RUN=pattern, PAIRS=5)
 	$(GO) build -o bin/bench ./cmd/bench
 	bin/bench -pairs $(PAIRS) -run '$(RUN)' -out out/bench.json
+
+bench-report: ## the page of a run of a million requests: time, memory and size (ROWS=1000000)
+	REPRISE_REPORT_ROWS=$(ROWS) $(GO) test -count=1 -v -timeout 30m -run '^TestLargeRun$$' ./analysis/runpage
 
 bench-go: ## Go benchmarks of the hot paths (BENCH=pattern, BENCHTIME=1s)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...

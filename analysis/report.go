@@ -40,17 +40,21 @@ func WriteText(w io.Writer, s *Summary) error {
 	return p.err
 }
 
+// Because returns why the result is what it is, in words; never empty.
+func (v *Verdict) Because() []string {
+	switch {
+	case len(v.Reasons) > 0:
+		return v.Reasons
+	case v.LatenessP99 != nil:
+		return []string{fmt.Sprintf("p99 lateness %s ms, limit %s ms", decimals(*v.LatenessP99), decimals(v.Limit))}
+	}
+	return []string{"no lateness is recorded"}
+}
+
 // head writes the verdict, and what was planned, sent and late.
 func (s *Summary) head(p *printer) {
-	v, q := &s.Verdict, &s.Requests
-	reasons := v.Reasons
-	if len(reasons) == 0 && v.LatenessP99 != nil {
-		reasons = []string{fmt.Sprintf("p99 lateness %s ms, limit %s ms", decimals(*v.LatenessP99), decimals(v.Limit))}
-	}
-	if len(reasons) == 0 {
-		reasons = []string{"no lateness is recorded"}
-	}
-	p.wrap("", v.Result+": "+strings.Join(reasons, "; "), 2)
+	v := &s.Verdict
+	p.wrap("", v.Result+": "+strings.Join(v.Because(), "; "), 2)
 	for _, remark := range v.Remarks {
 		p.wrap("  ", remark, 2)
 	}
@@ -59,6 +63,12 @@ func (s *Summary) head(p *printer) {
 	}
 	p.line("")
 	s.sloHead(p)
+	s.facts(p)
+}
+
+// facts writes what was run, and how far it came.
+func (s *Summary) facts(p *printer) {
+	v, q := &s.Verdict, &s.Requests
 	p.pair("label", s.Label)
 	target := strings.Join(s.URLs, ", ") + ", " + s.Protocol
 	if s.HTTP != results.HTTP1 {

@@ -25,6 +25,41 @@ func TrafficParts(t *Traffic) []Part {
 	return p.parts
 }
 
+// RunParts returns what [WriteText] writes but for the tables of metrics and the
+// first line, the verdict: the sections run, slo (if there is one), failing,
+// throughput, accounts and definitions.
+func RunParts(s *Summary) []Part {
+	p := &printer{record: true}
+	p.section("run")
+	s.sloHead(p)
+	s.facts(p)
+	s.outcomes(p)
+	s.SLO.text(p)
+	p.section("failing")
+	s.Failing.text(p)
+	s.throughput(p)
+	s.account(p)
+	s.definitions(p)
+	return p.parts
+}
+
+// Absences returns in words which requests the metrics do not hold, and why.
+func (list Metrics) Absences() []string {
+	p := &printer{record: true}
+	list.absences(p)
+	var out []string
+	for _, part := range p.parts {
+		out = append(out, part.Text)
+	}
+	return out
+}
+
+// TimeText writes a time in ms as tables do.
+func TimeText(ms float64) string { return decimals(ms) }
+
+// Text writes one of [Stats] as tables do, n/a where there is none.
+func (m *Metric) Text(stat string) string { return m.cell(m.Stat(stat)) }
+
 // topic begins a part that text sets apart by nothing but its place.
 func (p *printer) topic(title string) {
 	if p.record {

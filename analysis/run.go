@@ -13,9 +13,11 @@ import (
 // number.
 const PhaseWarmUp = "warm-up"
 
-// successful says whether a result belongs into the latency tables: the
-// response is complete. One that came as a body although a stream was asked for
-// has what is defined without chunks.
+// Successful says whether a result belongs into the latency tables: the response
+// is complete. One that came as a body although a stream was asked for has what
+// is defined without chunks.
+func Successful(r *results.Result) bool { return successful(r) }
+
 func successful(r *results.Result) bool {
 	return r.Outcome == results.OutcomeOK || r.Outcome == results.OutcomeNotStreamed
 }

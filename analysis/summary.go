@@ -129,14 +129,15 @@ func (s ratios) paired() Paired {
 
 // Summarize computes the numbers of a run in one pass over its results, with
 // the default limits of the verdict ([Summary.Judge] applies others). Its
-// memory grows by about 170 bytes a request, and not with tokens.
-func Summarize(ctx context.Context, run *results.Opened) (*Summary, error) {
-	return SummarizeSLO(ctx, run, nil)
+// memory grows by about 170 bytes a request, and not with tokens. Each watcher
+// sees every result too, those of the warm-up included, in the order of the file.
+func Summarize(ctx context.Context, run *results.Opened, watchers ...func(*results.Result)) (*Summary, error) {
+	return SummarizeSLO(ctx, run, nil, watchers...)
 }
 
 // SummarizeSLO is [Summarize] that also holds the run against an SLO, unless it
 // is nil.
-func SummarizeSLO(ctx context.Context, run *results.Opened, slo *SLO) (*Summary, error) {
+func SummarizeSLO(ctx context.Context, run *results.Opened, slo *SLO, watchers ...func(*results.Result)) (*Summary, error) {
 	c := newCollection(slo)
 	for r, err := range run.Results() {
 		if err != nil {
@@ -146,9 +147,16 @@ func SummarizeSLO(ctx context.Context, run *results.Opened, slo *SLO) (*Summary,
 			return nil, err
 		}
 		c.add(&r)
+		for _, watch := range watchers {
+			watch(&r)
+		}
 	}
 	return c.summary(run), nil
 }
+
+// Histogram returns a latency as histograms.hlog has it, in ns; nil if it is not
+// one of its metrics. Its quantiles are at most HistogramError above the sample.
+func (s *Summary) Histogram(name string) *hdrhistogram.Histogram { return s.histograms[name] }
 
 func (c *collection) summary(run *results.Opened) *Summary {
 	r := run.Run

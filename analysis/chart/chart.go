@@ -17,6 +17,8 @@ type Chart struct {
 	Series   []Series // drawn in this order, so later ones lie on top
 	Lines    []Line
 	Grid     *Grid  // below the series; nil for none
+	Lanes    *Lanes // likewise
+	Wide     bool   // takes the whole width of a page
 	Note     string // how to read it, and what is left out; "" for nothing
 	Numbers  *Table // its text alternative; nil for a table of what every series spans
 }
@@ -27,6 +29,11 @@ type Axis struct {
 	Unit  string // as it stands behind the title; "" for a number without one
 	Log   bool
 	Zero  bool // shown from 0 on, where no value is below
+	// Percentile makes values of 1/(1-q) be read as q: 100 is p99. It goes with Log,
+	// as in the plots of HdrHistogram.
+	Percentile bool
+	// Names label 0, 1, 2, ... where the axis is of names.
+	Names []string
 	// From and To bound what is shown; both 0 for what the data need.
 	From, To float64
 }
@@ -119,7 +126,7 @@ func (c *Chart) check() error {
 		return errors.New("its id is not of lower case letters, digits and hyphens")
 	case c.Title == "" || c.X.Title == "" || c.Y.Title == "":
 		return errors.New("it or an axis has no title")
-	case len(c.Series) == 0 && c.Grid == nil:
+	case len(c.Series) == 0 && c.Grid == nil && c.Lanes == nil:
 		return errors.New("it shows nothing")
 	}
 	for _, s := range c.Series {
@@ -134,6 +141,11 @@ func (c *Chart) check() error {
 		}
 		if err := axis.check(l.At); err != nil {
 			return fmt.Errorf("line %q: %w", l.Label, err)
+		}
+	}
+	if c.Lanes != nil {
+		if err := c.Lanes.check(); err != nil {
+			return err
 		}
 	}
 	if c.Grid != nil {

@@ -34,6 +34,9 @@ func (l layer) Plot(dc draw.Canvas, p *plot.Plot) {
 			dc.FillPolygon(mixed(dusk, g.shade(c.N)), dc.ClipPolygonXY([]vg.Point{a, {X: b.X, Y: a.Y}, b, {X: a.X, Y: b.Y}}))
 		}
 	}
+	if l.Lanes != nil {
+		l.Lanes.plot(dc, at)
+	}
 	for i := range l.Series {
 		l.Series[i].plot(dc, l.style(i), at)
 	}
@@ -172,6 +175,14 @@ func (c *Chart) legend(dc draw.Canvas) draw.Canvas {
 				name = c.Grid.Of + ": " + name
 			}
 			next(name, func(left, middle vg.Length) { swatchBox(dc, mixed(dusk, c.Grid.shade(n)), left, middle) })
+		}
+	}
+	if c.Lanes != nil {
+		for i, name := range c.Lanes.Phases {
+			next(name, func(left, middle vg.Length) { swatchBox(dc, mixed(styles[i].Light, laneShares[i]), left, middle) })
+		}
+		for i, name := range c.Lanes.Marks {
+			next(name, func(left, middle vg.Length) { laneMark(i).mark(dc, vg.Point{X: left + swatch/2, Y: middle}) })
 		}
 	}
 	for i, series := range c.Series {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -18,7 +19,29 @@ import (
 type Page struct {
 	Title    string
 	Intro    []string // paragraphs
+	Banner   *Banner  // what to know before all else; nil for nothing
 	Sections []Section
+	Records  []Record
+}
+
+// A Banner is a judgement, and why.
+type Banner struct {
+	Result string // one word, which the style knows: valid, degraded or invalid
+	Text   []string
+}
+
+// A Record is data for programs that read the page: a script element of type
+// application/json.
+type Record struct {
+	ID    string // of the element
+	Value any    // as encoding/json writes it
+}
+
+// A Listing is text that is kept as it is, behind its title.
+type Listing struct {
+	Title string
+	Text  string
+	Open  bool // shown without being asked for
 }
 
 // A Section has a heading, and below it text, tables and charts, in this order.
@@ -27,6 +50,8 @@ type Section struct {
 	Text    []string // paragraphs
 	Tables  []Table
 	Charts  []Chart
+	Below   []Table // that belong to the charts above them
+	Code    []Listing
 	Notes   []string // a list below all else: doubts, and what cannot be said
 }
 
@@ -59,8 +84,15 @@ var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 // Write writes the page. A chart that cannot be drawn, or one whose ID another
 // has, is an error.
 func (p *Page) Write(w io.Writer) error {
-	v := pageView{Page: p, Script: template.JS(script), Style: template.CSS(uplotCSS + "\n" + pageCSS + styleCSS())}
-	v.Policy = contentPolicy(script)
+	style := uplotCSS + "\n" + pageCSS + styleCSS()
+	v := pageView{Page: p, Policy: contentPolicy(script, style), Script: template.JS(script), Style: template.CSS(style)}
+	for _, r := range p.Records {
+		text, err := json.Marshal(r.Value) // escapes what could end a script element
+		if err != nil {
+			return fmt.Errorf("record %s: %w", r.ID, err)
+		}
+		v.Records = append(v.Records, recordView{r.ID, template.JS(text)})
+	}
 	var drawings []drawing
 	seen := map[string]bool{}
 	for i := range p.Sections {
@@ -99,11 +131,16 @@ var script = func() string {
 	return "/* uPlot 1.6.32\n" + uplotLicense + "*/\n" + code + "\n" + pageJS
 }()
 
-// contentPolicy allows one script, by its hash, and nothing from elsewhere. Only
-// styles are free: uPlot places what it draws by them.
-func contentPolicy(script string) string {
-	hash := sha256.Sum256([]byte(script))
-	return "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
+// contentPolicy allows one script and one style, by their hashes, and nothing from
+// elsewhere. What uPlot places, it places through the object model, which needs no
+// leave.
+func contentPolicy(script, style string) string {
+	return "default-src 'none'; base-uri 'none'; form-action 'none'; style-src " + hashOf(style) + "; script-src " + hashOf(script)
+}
+
+func hashOf(text string) string {
+	hash := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
 }
 
 type pageView struct {
@@ -113,6 +150,12 @@ type pageView struct {
 	Script   template.JS
 	Data     template.JS
 	Sections []sectionView
+	Records  []recordView
+}
+
+type recordView struct {
+	ID   string
+	Text template.JS
 }
 
 type sectionView struct {
@@ -150,6 +193,15 @@ func figure(c *Chart, index int) figureView {
 				name = g.Of + ": " + name
 			}
 			v.Legend = append(v.Legend, legendView{Name: name, Class: "dusk", Opacity: fmt.Sprintf("%.3f", g.shade(n))})
+		}
+	}
+	if c.Lanes != nil {
+		for i, name := range c.Lanes.Phases {
+			v.Legend = append(v.Legend, legendView{Name: name, Class: fmt.Sprintf("s%d", i), Opacity: fmt.Sprint(laneShares[i])})
+		}
+		for i, name := range c.Lanes.Marks {
+			st := laneMark(i)
+			v.Legend = append(v.Legend, legendView{Name: name, Class: "reference", Mark: shapePaths[st.Shape], Fill: filledShapes[st.Shape]})
 		}
 	}
 	for i := range c.Series {
@@ -204,5 +256,5 @@ func styleCSS() string {
 		fmt.Fprintf(&dark, "--s%d:%s;", i, s.Dark)
 		fmt.Fprintf(&classes, ".s%d{color:var(--s%d)}", i, i)
 	}
-	return fmt.Sprintf(":root{%s}\n@media screen and (prefers-color-scheme:dark){:root:not(.light){%s}}\n%s\n", light.String(), dark.String(), classes.String())
+	return fmt.Sprintf(":root{%s}\n@media screen and (prefers-color-scheme:dark){:root:not(.light){%s}}\n@media screen{:root.dark{%s}}\n%s\n", &light, &dark, &dark, &classes)
 }

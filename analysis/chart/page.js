@@ -50,6 +50,37 @@ function logTicks(from, to, n) {
 	return decades < 2 ? linearTicks(from, to, n) : decadeTicks(from, to, [1], Math.max(1, Math.ceil(decades / n)));
 }
 
+var percentiles = [[0, 50, 75, 90, 95, 99, 99.5, 99.9, 99.99], [0, 50, 90, 99, 99.9, 99.99], [50, 99, 99.99]];
+
+// percentileTicks chooses labels as percentileTicks of scale.go does.
+function percentileTicks(from, to, n) {
+	var out = [];
+	percentiles.some(function (list) {
+		out = list.map(function (p) { return 100 / (100 - p); }).filter(function (at) { return at >= from && at <= to; });
+		return out.length <= n;
+	});
+	return out;
+}
+
+function nameTicks(names, from, to, n) {
+	var each = Math.max(1, Math.ceil(names.length / n)), out = [];
+	for (var i = 0; i < names.length; i += each) if (i >= from && i <= to) out.push(i);
+	return out;
+}
+
+function ticks(of, from, to, n) {
+	if (of.percentile) return percentileTicks(from, to, n);
+	if (of.names) return nameTicks(of.names, from, to, n);
+	return (of.log ? logTicks : linearTicks)(from, to, n);
+}
+
+// valueText writes a value of an axis.
+function valueText(of, v, count) {
+	if (of.percentile) return "p" + +(100 - 100 / v).toFixed(v < 100 ? 1 : v < 1000 ? 2 : 3);
+	if (of.names) return of.names[Math.round(v)] || "";
+	return tickText(v, count);
+}
+
 function axis(of, scale, room) {
 	var across = scale === "x";
 	return {
@@ -69,12 +100,12 @@ function axis(of, scale, room) {
 		splits: function (u, i, from, to) {
 			var px = (across ? u.bbox.width : u.bbox.height) / devicePixelRatio || 300;
 			var n = Math.max(2, Math.floor(px / room));
-			return (of.log ? logTicks : linearTicks)(from, to, n);
+			return ticks(of, from, to, n);
 		},
 		values: function (u, splits) {
 			var step = splits.length > 1 ? splits[1] - splits[0] : 1, end = splits.reduce(function (a, v) { return Math.max(a, Math.abs(v)); }, 0);
 			var count = Math.min(15, Math.max(5, 1 + Math.ceil(Math.log10(end / step))));
-			return splits.map(function (v) { return tickText(v, of.log && end > 5 * splits[0] ? 5 : count); });
+			return splits.map(function (v) { return valueText(of, v, of.log && end > 5 * splits[0] ? 5 : count); });
 		}
 	};
 }
@@ -140,6 +171,42 @@ function drawGrid(g, grid, x, y) {
 	g.globalAlpha = 1;
 }
 
+function drawLanes(g, lanes, x, y, px) {
+	var paints = lanes.phases.map(function (_, i) { return color("s" + i); }), ink = color("ink");
+	lanes.spans.forEach(function (s) {
+		var at = s[2], middle = s[0] + 0.5;
+		lanes.shares.forEach(function (share, i) {
+			var from = x(at), half = 0.45 * share, low = y(middle - half), high = y(middle + half);
+			at += s[3 + i];
+			g.fillStyle = paints[i];
+			g.globalAlpha = Math.max(0.45, share);
+			var gap = i === lanes.shares.length - 1 && x(at) - from > 4 * px ? px : 0; // to the bar behind
+			if (s[3 + i] > 0) g.fillRect(from, high, Math.max(0.5, x(at) - from - gap), Math.max(0.5, low - high));
+		});
+		g.globalAlpha = 1;
+		if (s[1] > 0) {
+			g.strokeStyle = g.fillStyle = ink;
+			g.lineWidth = 1.4 * px;
+			g.beginPath();
+			marks[lanes.shapes[s[1] - 1]](g, x(at), y(middle), 2.5 * px);
+		}
+	});
+}
+
+// laneText says what the bar at a place is.
+function laneText(lanes, x, y) {
+	var lane = Math.floor(y), found = -1;
+	lanes.spans.forEach(function (s, i) {
+		if (s[0] !== lane || s[2] > x) return;
+		var end = s[2];
+		lanes.phases.forEach(function (_, k) { end += s[3 + k]; });
+		if (x <= end) found = i;
+	});
+	if (found < 0) return "";
+	var s = lanes.spans[found];
+	return lanes.names[found] + ": " + lanes.phases.map(function (name, k) { return name + " " + tickText(s[3 + k]) + " s"; }).join(", ") + (s[1] > 0 ? ", " + lanes.marks[s[1] - 1] : "");
+}
+
 function drawLines(g, lines, x, y, box, px) {
 	g.strokeStyle = color("ink");
 	g.lineWidth = 1.2 * px;
@@ -161,7 +228,7 @@ function valueAt(c, s, x) {
 	if (n === 0 || x < s.x[0]) return "";
 	if (s.kind === "points" || s.kind === "bars") {
 		if (i < n - 1 && Math.abs(s.x[i + 1] - x) < Math.abs(s.x[i] - x)) i++;
-		return tickText(s.y[i]) + " at " + tickText(s.x[i]);
+		return tickText(s.y[i]) + " at " + valueText(c.x, s.x[i]);
 	}
 	function between(list) {
 		if (s.kind === "step" || i === n - 1) return list[i];
@@ -175,13 +242,17 @@ function valueAt(c, s, x) {
 }
 
 function readout(c, x, y) {
-	function said(of, v) { return of.title + " " + tickText(v) + (of.unit ? " " + of.unit : ""); }
+	function said(of, v) { return of.title + " " + valueText(of, v) + (of.unit ? " " + of.unit : ""); }
 	var parts = [said(c.x, x)];
 	if (c.grid && y !== null) {
 		var cell = c.grid.cells.find(function (k) {
 			return c.grid.x[k[0]] <= x && x < c.grid.x[k[0] + 1] && c.grid.y[k[1]] <= y && y < c.grid.y[k[1] + 1];
 		});
 		parts.push(said(c.y, y), c.grid.of + " " + (cell ? cell[2].toLocaleString("en") : 0));
+	}
+	if (c.lanes && y !== null) {
+		var bar = laneText(c.lanes, x, y);
+		if (bar) parts.push(bar);
 	}
 	c.series.forEach(function (s) {
 		var text = valueAt(c, s, x);
@@ -190,7 +261,7 @@ function readout(c, x, y) {
 	return parts.join(" · ");
 }
 
-function height(width) { return Math.round(Math.min(360, Math.max(230, width * 0.55))); }
+function height(c, width) { return Math.round(c.lanes ? Math.min(560, Math.max(320, width * 0.5)) : Math.min(360, Math.max(230, width * (c.wide ? 0.3 : 0.55)))); }
 
 function make(div) {
 	var c = charts[+div.dataset.chart], out = div.parentNode.querySelector(".readout");
@@ -207,15 +278,16 @@ function make(div) {
 		g.beginPath();
 		g.rect(box.left, box.top, box.width, box.height);
 		g.clip();
+		if (c.lanes) drawLanes(g, c.lanes, x, y, px);
 		if (c.grid) drawGrid(g, c.grid, x, y);
 		c.series.forEach(function (s) { drawSeries(g, s, x, y, px); });
 		drawLines(g, c.lines || [], x, y, box, px);
 		g.restore();
 	}
 	var u = new uPlot({
-		width: div.clientWidth, height: height(div.clientWidth), padding: [8, 16, 0, 0],
+		width: div.clientWidth, height: height(c, div.clientWidth), padding: [8, 16, 0, 0],
 		legend: {show: false},
-		cursor: {points: {show: false}, y: !!c.grid, drag: {x: true, y: false}},
+		cursor: {points: {show: false}, y: !!(c.grid || c.lanes), drag: {x: true, y: false}},
 		scales: {
 			x: {time: false, distr: c.x.log ? 3 : 1, range: function (u, a, b) { return a < b ? [a, b] : xs; }},
 			y: {distr: c.y.log ? 3 : 1, range: function () { return ys; }}
@@ -241,11 +313,38 @@ function redraw() { plots.forEach(function (u) { u.redraw(false, true); }); }
 function fit() {
 	plots.forEach(function (u, i) {
 		var w = divs[i].clientWidth;
-		if (w > 0 && w !== u.width) u.setSize({width: w, height: height(w)});
+		if (w > 0 && w !== u.width) u.setSize({width: w, height: height(charts[i], w)});
 	});
 }
 addEventListener("resize", fit);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-addEventListener("beforeprint", function () { root.classList.add("light"); redraw(); });
-addEventListener("afterprint", function () { root.classList.remove("light"); redraw(); });
+
+// The button turns to the other of light and dark; until then the system decides.
+var system = matchMedia("(prefers-color-scheme: dark)"), button = document.getElementById("theme"), chosen = "";
+function dark() { return chosen ? chosen === "dark" : system.matches; }
+function show(theme) {
+	root.classList.remove("light", "dark");
+	if (theme) root.classList.add(theme);
+	button.textContent = dark() ? "Light" : "Dark";
+	button.setAttribute("aria-label", "Show this page in " + button.textContent.toLowerCase() + " colours");
+	redraw();
+}
+button.hidden = false;
+button.addEventListener("click", function () {
+	chosen = dark() ? "light" : "dark";
+	show(chosen);
+});
+system.addEventListener("change", function () { show(chosen); });
+var opened = [];
+addEventListener("beforeprint", function () {
+	root.classList.remove("dark");
+	root.classList.add("light");
+	opened = [].slice.call(document.querySelectorAll(".listing:not([open])"));
+	opened.forEach(function (d) { d.open = true; });
+	redraw();
+});
+addEventListener("afterprint", function () {
+	opened.forEach(function (d) { d.open = false; });
+	show(chosen);
+});
+show("");
 })();

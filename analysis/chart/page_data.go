@@ -20,6 +20,8 @@ type drawing struct {
 	Series []drawingSeries `json:"series"`
 	Lines  []drawingLine   `json:"lines,omitempty"`
 	Grid   *drawingGrid    `json:"grid,omitempty"`
+	Lanes  *drawingLanes   `json:"lanes,omitempty"`
+	Wide   bool            `json:"wide,omitempty"`
 }
 
 type drawingAxis struct {
@@ -27,6 +29,13 @@ type drawingAxis struct {
 	Unit  string  `json:"unit,omitempty"`
 	Log   bool    `json:"log,omitempty"`
 	Range numbers `json:"range"`
+
+	Percentile bool     `json:"percentile,omitempty"`
+	Names      []string `json:"names,omitempty"`
+}
+
+func axisOf(a Axis, bounds [2]float64) drawingAxis {
+	return drawingAxis{a.Title, a.Unit, a.Log, bounds[:], a.Percentile, a.Names}
 }
 
 type drawingSeries struct {
@@ -91,7 +100,7 @@ func encode(drawings []drawing) ([]byte, error) {
 
 func drawingOf(c *Chart) drawing {
 	x, y := c.bounds()
-	d := drawing{X: drawingAxis{c.X.Title, c.X.Unit, c.X.Log, x[:]}, Y: drawingAxis{c.Y.Title, c.Y.Unit, c.Y.Log, y[:]}, Series: []drawingSeries{}}
+	d := drawing{X: axisOf(c.X, x), Y: axisOf(c.Y, y), Series: []drawingSeries{}, Wide: c.Wide}
 	for i := range c.Series {
 		s, st := c.thinned(&c.Series[i], x, y), c.style(i)
 		out := drawingSeries{Name: s.Name, Kind: s.Kind, Style: c.styleIndex(i), Marks: s.Marks, Dash: st.Dash, Shape: st.Shape, X: s.X, Y: s.Y, Low: s.Low}
@@ -102,6 +111,9 @@ func drawingOf(c *Chart) drawing {
 	}
 	for i, l := range c.Lines {
 		d.Lines = append(d.Lines, drawingLine{l.At, l.Vertical, referenceDash(i)})
+	}
+	if c.Lanes != nil {
+		d.Lanes = c.Lanes.drawing()
 	}
 	if g := c.Grid; g != nil {
 		d.Grid = &drawingGrid{Of: g.Of, X: g.X, Y: g.Y, Shades: map[int64]shade{}}
@@ -151,6 +163,9 @@ func (c *Chart) alt() string {
 	if c.Grid != nil {
 		names = append(names, c.Grid.Of+" as shades")
 	}
+	if c.Lanes != nil {
+		names = append(names, c.Lanes.Of+" as bars from left to right: "+strings.Join(c.Lanes.Phases, ", "))
+	}
 	text := fmt.Sprintf("Chart: %s. %s. Across: %s%s. Up: %s%s. Shown: %s.", c.Title, c.Subtitle, c.X.label(), scaleWord(c.X), c.Y.label(), scaleWord(c.Y), strings.Join(names, "; "))
 	for _, l := range c.Lines {
 		text += " Reference: " + l.Label + "."
@@ -177,6 +192,10 @@ func (c *Chart) numbers() Table {
 			low = s.Low
 		}
 		t.Rows = append(t.Rows, []string{s.Name, grouped(int64(len(s.X))), tickText(s.X[0]), tickText(s.X[len(s.X)-1]), tickText(slices.Min(low)), tickText(slices.Max(s.Y))})
+	}
+	if l := c.Lanes; l != nil {
+		from, to, lanes := l.bounds()
+		t.Rows = append(t.Rows, []string{l.Of, grouped(int64(len(l.Spans))), tickText(from), tickText(to), "0", tickText(float64(lanes))})
 	}
 	if g := c.Grid; g != nil {
 		t.Rows = append(t.Rows, []string{g.Of, grouped(int64(len(g.Cells))), tickText(g.X[0]), tickText(g.X[len(g.X)-1]), tickText(g.Y[0]), tickText(g.Y[len(g.Y)-1])})

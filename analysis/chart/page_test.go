@@ -143,6 +143,12 @@ func checkPolicy(t testing.TB, all []element) {
 	policy := all[i].attr["content"]
 	scripts := 0
 	for k, e := range all {
+		if e.tag == "style" {
+			hash := sha256.Sum256([]byte(e.text))
+			if !strings.Contains(policy, "style-src 'sha256-"+base64.StdEncoding.EncodeToString(hash[:])+"'") || k < i {
+				t.Errorf("policy %q is not for the style", policy)
+			}
+		}
 		if e.tag != "script" || e.attr["type"] == "application/json" {
 			continue
 		}

@@ -21,6 +21,10 @@ func (c *Chart) bounds() (x, y [2]float64) {
 	if c.Grid != nil {
 		xs, ys = append(xs, c.Grid.X...), append(ys, c.Grid.Y...)
 	}
+	if c.Lanes != nil {
+		from, to, lanes := c.Lanes.bounds()
+		xs, ys = append(xs, from, to), append(ys, 0, float64(lanes))
+	}
 	for _, l := range c.Lines {
 		if l.Vertical {
 			xs = append(xs, l.At)
@@ -86,10 +90,47 @@ type tick struct {
 
 // ticks returns at most about n labelled ticks from one value to another.
 func (a Axis) ticks(from, to float64, n int) []tick {
+	switch {
+	case a.Percentile:
+		return percentileTicks(from, to, n)
+	case a.Names != nil:
+		return nameTicks(a.Names, from, to, n)
+	}
 	if a.Log {
 		return logTicks(from, to, n)
 	}
 	return linearTicks(from, to, n)
+}
+
+// percentiles are what an axis of them labels, the densest first.
+var percentiles = [][]float64{{0, 50, 75, 90, 95, 99, 99.5, 99.9, 99.99}, {0, 50, 90, 99, 99.9, 99.99}, {50, 99, 99.99}}
+
+func percentileTicks(from, to float64, n int) []tick {
+	var out []tick
+	for _, list := range percentiles {
+		out = nil
+		for _, p := range list {
+			if at := 100 / (100 - p); at >= from && at <= to*1.0001 {
+				out = append(out, tick{at, "p" + strconv.FormatFloat(p, 'f', -1, 64)})
+			}
+		}
+		if len(out) <= n {
+			break
+		}
+	}
+	return out
+}
+
+// nameTicks labels every name that there is room for.
+func nameTicks(names []string, from, to float64, n int) []tick {
+	each := max(1, (len(names)+n-1)/n)
+	var out []tick
+	for i, name := range names {
+		if at := float64(i); i%each == 0 && at >= from && at <= to {
+			out = append(out, tick{at, name})
+		}
+	}
+	return out
 }
 
 // linearTicks is at 1, 2 or 5 times a power of ten; below three, there might be

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
 	"reprise/analysis"
+	"reprise/analysis/runpage"
 	"reprise/trace/results"
 )
 
@@ -22,8 +24,13 @@ its parts, and the report says so. Exit code 3: the verdict is invalid.
 
 ` + sloHelp + `
 
+--html draws all of it: percentiles with intervals, load and latency over time,
+by input length, turn, session and model, chunks and stalls, errors, a timeline of
+requests, token and cache accounts, and the command that runs it again. The file
+needs no network, and its size does not grow with the run.
+
 Example:
-   reprise report run/
+   reprise report run/ --html run/report.html
    reprise report --csv run/ > run.csv
    reprise report run/ --slo 'ttft_p95<800ms; tpot_p95<50ms; error_rate<1%'`
 
@@ -36,6 +43,7 @@ func reportCommand() *cli.Command {
 		Flags: append(append(lateFlags(), sloFlags()...),
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object, as in " + results.SummaryFile},
 			&cli.BoolFlag{Name: "csv", Usage: "print one header and one row per metric"},
+			&cli.StringFlag{Name: "html", Usage: "also write one HTML file with tables and charts, which needs no network; - for standard output, instead of the text"},
 		),
 		Action: runReport,
 	}
@@ -49,6 +57,10 @@ func runReport(ctx context.Context, c *cli.Command) error {
 	if c.Bool("json") && c.Bool("csv") {
 		return misuse("choose one", "--json and --csv exclude each other")
 	}
+	html := c.String("html")
+	if html == "-" && (c.Bool("json") || c.Bool("csv")) {
+		return misuse("name a file for the page", "--html - writes to standard output, as --json and --csv do")
+	}
 	limits, err := lateLimits(c)
 	if err != nil {
 		return err
@@ -57,17 +69,34 @@ func runReport(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	for _, name := range []string{results.RunFile, results.RequestsFile} {
+		if err := ownFiles(filepath.Join(dir, name), html); err != nil {
+			return err
+		}
+	}
 	run, err := results.OpenRun(dir)
 	if err != nil {
 		return err
 	}
-	s, err := analysis.SummarizeSLO(ctx, run, slo)
+	var watchers []func(*results.Result)
+	drawn := runpage.NewCollector(&run.Run)
+	if html != "" {
+		watchers = append(watchers, drawn.Add)
+	}
+	s, err := analysis.SummarizeSLO(ctx, run, slo, watchers...)
 	if err != nil {
 		return err
 	}
 	s.Judge(limits)
+	if html != "" && html != "-" {
+		if err := writeWhole(html, drawn.Page(s, run).Write); err != nil {
+			return err
+		}
+	}
 	w := c.Root().Writer
 	switch {
+	case html == "-":
+		err = drawn.Page(s, run).Write(w)
 	case c.Bool("json"):
 		err = writeJSON(w, s)
 	case c.Bool("csv"):

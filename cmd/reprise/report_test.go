@@ -79,6 +79,13 @@ func TestReport(t *testing.T) {
 		{"not a run", []string{t.TempDir()}, 1, "", "not a run directory: no run.json in it\nreprise: hint: "},
 		{"no directory", nil, 2, "", "takes one run directory, got 0 arguments"},
 		{"both", []string{"--json", "--csv", good}, 2, "", "--json and --csv exclude each other"},
+		{"page and json", []string{"--json", "--html", "-", good}, 2, "", "--html - writes to standard output, as --json and --csv do"},
+		{"page for text", []string{"--html", "-", good}, 0, "<!doctype html>\n<html lang=\"en\">", ""},
+		{"page of a late run", []string{"--html", "-", late}, 3, "<p class=\"result\">invalid</p>", "not a valid measurement"},
+		{"page of a killed run", []string{"--html", "-", killed}, 0, "The results are read from the parts", ""},
+		{"page of an empty run", []string{"--html", "-", runDir(t, 0, 0, nil)}, 3, "No request was recorded.", "no request was recorded"},
+		{"page over what is read", []string{"--html", filepath.Join(good, "requests.parquet"), good}, 2, "", "requests.parquet is read here: it would be written over"},
+		{"page nowhere", []string{"--html", filepath.Join(good, "no", "page.html"), good}, 1, "", "page.html"},
 		{"limit", []string{"--late-limit", "0s", good}, 2, "", "--late-limit 0s: must be above 0"},
 		{"share", []string{"--late-share", "NaN", good}, 2, "", `--late-share "NaN": not a share above 0`},
 	} {
