@@ -49,8 +49,9 @@ func (w *Writer) copyGroup(from *format.RowGroup, r io.ReaderAt, bounds []format
 	}
 	move := w.offset - from.FileOffset
 	group := *from
-	group.FileOffset, group.Ordinal = w.offset, int16(len(w.meta.RowGroups))
+	group.FileOffset, group.Ordinal = w.offset, int16(len(w.groups))
 	group.Columns = append([]format.ColumnChunk(nil), from.Columns...)
+	indexes := make([]*chunkIndex, 0, len(group.Columns))
 	for i := range group.Columns {
 		c := &group.Columns[i]
 		index := &chunkIndex{bounded: c.ColumnIndexLength > 0, bounds: bounds[i]}
@@ -59,7 +60,7 @@ func (w *Writer) copyGroup(from *format.RowGroup, r io.ReaderAt, bounds []format
 			index.places.PageLocations = append(index.places.PageLocations, p)
 		}
 		index.settled = true
-		w.index = append(w.index, index)
+		indexes = append(indexes, index)
 		c.ColumnIndexOffset, c.ColumnIndexLength = 0, 0
 		c.MetaData.DataPageOffset += move
 		if c.MetaData.DictionaryPageOffset > 0 {
@@ -71,7 +72,8 @@ func (w *Writer) copyGroup(from *format.RowGroup, r io.ReaderAt, bounds []format
 	if err == nil && n < from.TotalCompressedSize {
 		err = fmt.Errorf("a row group of %d bytes ends after %d: %w", from.TotalCompressedSize, n, io.ErrUnexpectedEOF)
 	}
-	w.meta.RowGroups = append(w.meta.RowGroups, group)
-	w.meta.NumRows += group.NumRows
-	return err
+	if err != nil {
+		return err
+	}
+	return w.keep(&group, indexes)
 }

@@ -2,14 +2,12 @@ package column
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"slices"
 	"sort"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -35,9 +33,9 @@ type Writer struct {
 	leaves []leafWriter
 	meta   format.FileMetaData
 	fresh  format.FileMetaData // meta of a file without rows
-	index  []*chunkIndex       // by row group and leaf
-	rows   int                 // in the open row group
-	bytes  int                 // likewise
+	groups []rowGroup
+	rows   int // in the open row group
+	bytes  int // likewise
 }
 
 // NewWriter starts a file. noBounds names columns (their top level) for which
@@ -56,9 +54,8 @@ func NewWriter(w io.Writer, schema *parquet.Schema, createdBy string, noBounds .
 // been closed without an error.
 func (w *Writer) Reset(out io.Writer) {
 	w.w, w.offset, w.rows, w.bytes = out, 0, 0, 0
-	w.meta, w.index = w.fresh, nil
+	w.meta, w.groups = w.fresh, nil
 	w.meta.KeyValueMetadata = slices.Clone(w.fresh.KeyValueMetadata)
-	w.meta.RowGroups = nil
 }
 
 // fileMeta returns the metadata of a file without rows, as parquet-go writes it.
@@ -141,9 +138,10 @@ func (w *Writer) endRowGroup() error {
 	if err := w.begin(); err != nil {
 		return err
 	}
-	group := format.RowGroup{NumRows: int64(w.rows), FileOffset: w.offset, Ordinal: int16(len(w.meta.RowGroups))}
+	group := format.RowGroup{NumRows: int64(w.rows), FileOffset: w.offset, Ordinal: int16(len(w.groups))}
+	index := make([]*chunkIndex, 0, len(w.leaves))
 	for _, l := range w.leaves {
-		dict, data, chunk, index := l.endChunk(w.offset)
+		dict, data, chunk, places := l.endChunk(w.offset)
 		if err := w.put(dict); err != nil {
 			return err
 		}
@@ -155,13 +153,11 @@ func (w *Writer) endRowGroup() error {
 		group.TotalByteSize += chunk.MetaData.TotalUncompressedSize
 		group.TotalCompressedSize += chunk.MetaData.TotalCompressedSize
 		group.Columns = append(group.Columns, chunk)
-		w.index = append(w.index, index)
+		index = append(index, places)
 		l.reset()
 	}
-	w.meta.RowGroups = append(w.meta.RowGroups, group)
-	w.meta.NumRows += int64(w.rows)
 	w.rows, w.bytes = 0, 0
-	return nil
+	return w.keep(&group, index)
 }
 
 // begin writes what a file begins with, once.
@@ -186,52 +182,5 @@ func (w *Writer) Close() error {
 	if err := w.begin(); err != nil {
 		return err
 	}
-	if err := w.putIndexes(); err != nil {
-		return err
-	}
-	footer, err := thrift.Marshal(new(thrift.CompactProtocol), &w.meta)
-	if err != nil {
-		return err
-	}
-	footer = binary.LittleEndian.AppendUint32(footer, uint32(len(footer)))
-	return w.put(append(footer, magic...))
-}
-
-// putIndexes writes the bounds of all pages, then the places of all pages.
-func (w *Writer) putIndexes() error {
-	protocol := new(thrift.CompactProtocol)
-	write := func(v any, offset *int64, length *int32) error {
-		text, err := thrift.Marshal(protocol, v)
-		if err != nil {
-			return err
-		}
-		*offset, *length = w.offset, int32(len(text))
-		return w.put(text)
-	}
-	each := func(do func(c *format.ColumnChunk, i *chunkIndex) error) error {
-		for g := range w.meta.RowGroups {
-			columns := w.meta.RowGroups[g].Columns
-			for i := range columns {
-				if err := do(&columns[i], w.index[g*len(w.leaves)+i]); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	err := each(func(c *format.ColumnChunk, i *chunkIndex) error {
-		if !i.bounded {
-			return nil
-		}
-		if !i.settled {
-			i.bounds.BoundaryOrder = i.order()
-		}
-		return write(&i.bounds, &c.ColumnIndexOffset, &c.ColumnIndexLength)
-	})
-	if err != nil {
-		return err
-	}
-	return each(func(c *format.ColumnChunk, i *chunkIndex) error {
-		return write(&i.places, &c.OffsetIndexOffset, &c.OffsetIndexLength)
-	})
+	return w.putFooter()
 }
