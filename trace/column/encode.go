@@ -110,24 +110,38 @@ func appendDelta[T int32 | int64 | uint64](dst []byte, values []T, wide bool) []
 	last := values[0]
 	for values = values[1:]; len(values) > 0; {
 		n := min(len(values), deltaBlock)
-		least, most := int64(values[0]-last), int64(values[0]-last)
+		if evenSteps(values[:n], last) {
+			dst = append(binary.AppendVarint(dst, int64(values[0]-last)), make([]byte, deltaMinis)...) // widths of 0
+			last, values = values[n-1], values[n:]
+			continue
+		}
+		least := int64(values[0] - last)
 		for i, v := range values[:n] {
 			d := int64(v - last) // wraps around
 			block[i] = d
-			least, most = min(least, d), max(most, d)
+			least = min(least, d)
 			last = v
 		}
 		values = values[n:]
-		if least == most {
-			dst = append(binary.AppendVarint(dst, least), make([]byte, deltaMinis)...) // widths of 0
-			continue
-		}
 		if wide && least < 0 {
 			least = smallestRise(block[:n], least)
 		}
 		dst = appendDeltaBlock(dst, &block, n, least, width)
 	}
 	return dst
+}
+
+// evenSteps says whether each value differs from the one before as the first does
+// from last.
+func evenSteps[T int32 | int64 | uint64](values []T, last T) bool {
+	step := values[0] - last
+	for _, v := range values {
+		if v-last != step {
+			return false
+		}
+		last = v
+	}
+	return true
 }
 
 // bitsOf returns the size of T.
