@@ -48,6 +48,7 @@ type measure struct {
 	setup  func(dir string) error
 	server bool // arms need the paced server
 	hidden bool // its arm is for others to start
+	large  bool // only where -run names something
 }
 
 // A reference is another arm, and the goal for the ratio of costs.
@@ -114,7 +115,7 @@ func all(pairs int, only, out string) error {
 	samples := map[string]map[string][]Sample{}
 	fmt.Println("| what | reached | range | goal |\n| --- | --- | --- | --- |")
 	for _, m := range measures {
-		if m.hidden || !match.MatchString(m.name) {
+		if m.hidden || m.large && only == "" || !match.MatchString(m.name) {
 			continue
 		}
 		of, err := measured(m, pairs, dir)
