@@ -9,6 +9,7 @@ PAIRS       ?= 5
 RUN         ?= .
 ROWS        ?= 1000000
 KILLS       ?= 200
+RUN_PAIRS   ?= 200
 SOAK        ?= 30m
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
@@ -17,7 +18,7 @@ RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-cloud test-cloud demo test lint bench bench-report bench-go chaos soak fuzz race interop interop-parquet interop-loaders vocab-test clean
+.PHONY: help build build-cloud test-cloud demo test lint bench bench-report bench-go chaos false-alarms soak fuzz race interop interop-parquet interop-loaders vocab-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +53,9 @@ bench-go: ## Go benchmarks of the hot paths (BENCH=pattern, BENCHTIME=1s)
 
 chaos: build ## kill replays at KILLS (200) random moments, and open every run (5 minutes)
 	$(GO) run ./cmd/chaos kill -n $(KILLS)
+
+false-alarms: ## compare RUN_PAIRS (200) pairs of equal and of slower simulated runs (6 minutes)
+	$(GO) test ./cmd/reprise -run TestFalseAlarms -v -timeout 60m -pairs $(RUN_PAIRS)
 
 soak: build ## 2,000 streams at once for SOAK (30m): memory, goroutines, descriptors and the account
 	$(GO) run ./cmd/chaos soak -for $(SOAK)

@@ -127,3 +127,17 @@ func burstLines(f *analysis.Fidelity, prefix string) (Chart, bool) {
 	}
 	return c, len(c.Series) > 1
 }
+
+// RunsPage is the page of reprise compare of runs: gates, verdicts, all numbers
+// and their changes with intervals.
+func RunsPage(c *analysis.RunComparison) *Page {
+	return &Page{Title: sideTitle(&c.B) + " against " + sideTitle(&c.A), Sections: Sections(analysis.RunsParts(c))}
+}
+
+func sideTitle(s *analysis.RunSide) string {
+	var names []string
+	for _, r := range s.Runs {
+		names = append(names, r.Name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -355,7 +355,12 @@ type Opened struct {
 	Run       Run
 	Recovered bool // the run was killed: its results are read from the parts
 	files     []string
+	rows      []Result // of InMemory
 }
+
+// InMemory is a run that is in no directory, such as a simulated one, with its
+// results in the order in which they ended.
+func InMemory(run Run, rows []Result) *Opened { return &Opened{Run: run, rows: rows} }
 
 // OpenRun opens a run directory, also one of a run that was killed or still
 // goes on.
@@ -388,6 +393,14 @@ func OpenRun(dir string) (*Opened, error) {
 // an error.
 func (o *Opened) Results() iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
+		for i := range o.rows {
+			if !yield(o.rows[i], nil) {
+				return
+			}
+		}
+		if o.files == nil {
+			return
+		}
 		b := newBatch()
 		for _, file := range o.files {
 			for err := range readBatches(file, b) {
