@@ -18,7 +18,7 @@ RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-cloud test-cloud demo test lint bench bench-report bench-go chaos false-alarms soak fuzz race interop interop-parquet interop-loaders vocab-test clean
+.PHONY: help build build-cloud test-cloud demo test lint bench bench-report bench-go chaos false-alarms soak fuzz race interop interop-parquet interop-loaders check-metrics vocab-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ interop-loaders: build ## AIPerf, guidellm and inference-perf load what reprise 
 
 interop-parquet: build ## pyarrow, DuckDB, pandas and polars open what reprise writes; needs python3 and pip
 	.ci/interop-parquet
+
+check-metrics: build ## every metric of a run equals DuckDB's computation from requests.parquet; needs python3 and pip
+	.ci/check-metrics
 
 vocab-test: ## count planned text with the vocabularies of published models; needs npm and pip
 	REPRISE_VOCAB=1 $(GO) test -count=1 ./trace/tokens/...

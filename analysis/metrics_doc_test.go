@@ -54,10 +54,7 @@ func jsonNames(v any) (names []string) {
 // TestMetricsAreDefined: METRICS.md defines every metric of summary.json, in its
 // words, and no other.
 func TestMetricsAreDefined(t *testing.T) {
-	var sessions []definition
-	for _, d := range []definition{defTurns, defMakespan, defAgentMakespan, defJoinWait} {
-		sessions = append(sessions, d)
-	}
+	sessions := []definition{defTurns, defMakespan, defAgentMakespan, defJoinWait}
 	var all []definition
 	for _, name := range tableOrder {
 		all = append(all, definitionOf(name))
