@@ -14,7 +14,7 @@ type Chart struct {
 	Title    string // what is shown, without unit
 	Subtitle string // n, and of what
 	X, Y     Axis
-	Series   []Series // drawn in this order, so later ones lie on top
+	Series   []Series // drawn in this order, so later ones lie on top, and on all bands
 	Lines    []Line
 	Grid     *Grid  // below the series; nil for none
 	Lanes    *Lanes // likewise

@@ -39,9 +39,27 @@ func grid() Chart {
 	}
 }
 
-// TestSVG compares two charts with what was looked at.
+func lanes() Chart {
+	return Chart{
+		ID: "lanes", Title: "Bars in lanes", Subtitle: "n 3 requests", Wide: true,
+		X: Axis{Title: "since the run began", Unit: "s"}, Y: Axis{Title: "lane", Zero: true},
+		Lanes: &Lanes{Of: "requests", Phases: []string{"held", "waiting", "decoding"}, Marks: []string{"failed", "cut"}, Spans: []Span{
+			{Name: "request 1", Lane: 0, At: []float64{0, 0.5, 1, 4}}, {Name: "request 2", Lane: 1, At: []float64{1, 1, 3, 3}, Mark: 1}, {Name: "request <3>", Lane: 0, At: []float64{4.123456789, 4.5, 5, 6}, Mark: 2},
+		}},
+	}
+}
+
+func quantiles() Chart {
+	return Chart{
+		ID: "quantiles", Title: "Percentiles of names", Subtitle: "n 1,000 requests",
+		X: Axis{Title: "percentile", Log: true, Percentile: true}, Y: Axis{Title: "place", Names: []string{"first", "second", "third"}, From: -0.5, To: 2.5},
+		Series: []Series{{Name: "measured", Kind: Step, X: []float64{1, 2, 10, 100, 1000}, Y: []float64{0, 0, 1, 1, 2}}, {Name: "below the line", Kind: Band, X: []float64{1, 100}, Y: []float64{1, 2}, Low: []float64{0, 1}}},
+	}
+}
+
+// TestSVG compares charts with what was looked at.
 func TestSVG(t *testing.T) {
-	for _, c := range []Chart{kinds(), grid()} {
+	for _, c := range []Chart{kinds(), grid(), lanes(), quantiles()} {
 		var got, again bytes.Buffer
 		if err := c.WriteSVG(&got); err != nil {
 			t.Fatal(err)
@@ -68,6 +86,12 @@ func TestSVG(t *testing.T) {
 		}
 		for _, l := range c.Lines {
 			names = append(names, l.Label)
+		}
+		if c.Lanes != nil {
+			names = append(append(names, c.Lanes.Phases...), c.Lanes.Marks...)
+		}
+		if c.X.Percentile {
+			names = append(names, "p50", "p99.9", "second")
 		}
 		for _, name := range names {
 			if !strings.Contains(got.String(), name) {

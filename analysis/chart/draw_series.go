@@ -37,8 +37,12 @@ func (l layer) Plot(dc draw.Canvas, p *plot.Plot) {
 	if l.Lanes != nil {
 		l.Lanes.plot(dc, at)
 	}
-	for i := range l.Series {
-		l.Series[i].plot(dc, l.style(i), at)
+	for _, bands := range []bool{true, false} {
+		for i := range l.Series {
+			if (l.Series[i].Kind == Band) == bands {
+				l.Series[i].plot(dc, l.style(i), at)
+			}
+		}
 	}
 	l.lines(dc, at)
 }

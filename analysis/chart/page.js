@@ -280,7 +280,9 @@ function make(div) {
 		g.clip();
 		if (c.lanes) drawLanes(g, c.lanes, x, y, px);
 		if (c.grid) drawGrid(g, c.grid, x, y);
-		c.series.forEach(function (s) { drawSeries(g, s, x, y, px); });
+		[true, false].forEach(function (bands) {
+			c.series.forEach(function (s) { if ((s.kind === "band") === bands) drawSeries(g, s, x, y, px); });
+		});
 		drawLines(g, c.lines || [], x, y, box, px);
 		g.restore();
 	}

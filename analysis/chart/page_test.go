@@ -204,14 +204,18 @@ func TestPage(t *testing.T) {
 				{Title: "Numbers", Header: []string{"what", "n"}, Rows: [][]string{{"a", "1"}, {"b", "2"}}},
 				{Words: true, Rows: [][]string{{"name", "some words"}}},
 			}, Notes: []string{"A doubt."}},
-			{Heading: "Second", Charts: []Chart{kinds(), grid()}},
+			{Heading: "Second", Charts: []Chart{kinds(), grid(), lanes(), quantiles()}, Below: []Table{{Title: "Below", Header: []string{"x"}, Rows: [][]string{{"1"}}}}, Code: []Listing{{Title: "The command", Text: "a <b> &&\n  c", Open: true}}},
 		},
+		Banner:  &Banner{Result: "degraded", Text: []string{"Why <so>."}},
+		Records: []Record{{ID: "record", Value: map[string]string{"name": "</script><b>"}}},
 	}
 	p.Sections[1].Charts[0].Series[0].Name = "</script><script>alert(1)</script>"
 	all := checkPage(t, p)
 	for _, want := range []element{
 		{tag: "h1", text: "All <kinds> & more"}, {tag: "p", text: "Two </script> <b>words</b>."}, {tag: "caption", text: "Numbers"},
 		{tag: "td", text: "some words"}, {tag: "li", text: "A doubt."}, {tag: "a", text: "Second"}, {tag: "h2", text: "First"},
+		{tag: "p", text: "degraded"}, {tag: "p", text: "Why <so>."}, {tag: "pre", text: "a <b> &&\n  c"}, {tag: "caption", text: "Below"}, {tag: "a", text: "Skip to the content"},
+		{tag: "script", text: `{"name":"\u003c/script\u003e\u003cb\u003e"}`},
 	} {
 		if !slices.ContainsFunc(all, func(e element) bool { return e.tag == want.tag && html.UnescapeString(e.text) == want.text }) {
 			t.Errorf("no <%s> %q", want.tag, want.text)

@@ -110,7 +110,7 @@ func percentileTicks(from, to float64, n int) []tick {
 	for _, list := range percentiles {
 		out = nil
 		for _, p := range list {
-			if at := 100 / (100 - p); at >= from && at <= to*1.0001 {
+			if at := 100 / (100 - p); at >= from && at <= to {
 				out = append(out, tick{at, "p" + strconv.FormatFloat(p, 'f', -1, 64)})
 			}
 		}

@@ -70,35 +70,54 @@ func NewCollector(run *results.Run) *Collector {
 	}
 }
 
+// A request is a result with what is asked of it more than once.
+type request struct {
+	*results.Result
+	successful      bool
+	ttft, tpot, e2e trace.Optional[time.Duration]
+}
+
+func requestOf(r *results.Result) request {
+	q := request{Result: r, successful: analysis.Successful(r)}
+	for _, m := range []struct {
+		to *trace.Optional[time.Duration]
+		of func(*results.Result) (time.Duration, bool)
+	}{{&q.ttft, results.TTFT}, {&q.tpot, results.TPOT}, {&q.e2e, results.E2E}} {
+		m.to.Value, m.to.Known = m.of(r)
+	}
+	return q
+}
+
 // Add takes one result. Those of the warm-up are in no number.
-func (c *Collector) Add(r *results.Result) {
-	if r.Phase.Known && r.Phase.Value == analysis.PhaseWarmUp {
+func (c *Collector) Add(result *results.Result) {
+	if result.Phase.Known && result.Phase.Value == analysis.PhaseWarmUp {
 		return
 	}
+	r := requestOf(result)
 	c.n++
-	c.timeline.add(r)
-	c.models.add(r.Model.Or(nameUnknown), r)
-	c.urls.add(r.URL, r)
-	c.sessions.add(r)
+	c.timeline.add(&r)
+	c.models.add(r.Model.Or(nameUnknown), &r)
+	c.urls.add(r.URL, &r)
+	c.sessions.add(&r)
 	if r.Sent.Known && r.End.Known {
-		c.addLoad(r)
+		c.addLoad(&r)
 	}
-	if !analysis.Successful(r) {
-		c.addCause(r)
+	if !r.successful {
+		c.addCause(result)
 		return
 	}
-	c.addLatency(r)
-	c.addTokens(r)
+	c.addLatency(&r)
+	c.addTokens(&r)
 }
 
 // addLoad takes what the server had at hand.
-func (c *Collector) addLoad(r *results.Result) {
+func (c *Collector) addLoad(r *request) {
 	sent, end := r.Sent.Value, r.End.Value
 	c.end = max(c.end, end)
 	c.clock.bin(end)
 	c.sent++
 	token := end
-	if ttft, ok := results.TTFT(r); ok {
+	if ttft, ok := r.ttft.Get(); ok {
 		token = min(sent+ttft, end)
 		c.streaming.span(token, end, 1)
 	}
@@ -113,6 +132,9 @@ func (c *Collector) addLoad(r *results.Result) {
 			at := min(sent+chunk.At, end)
 			c.out.instant(at, float64(n))
 			c.tokens.span(at, end, float64(n))
+			if r.successful && n > 0 {
+				c.perChunk[min(int(n), mostTokensPerChunk+1)]++
+			}
 		} else {
 			unknown = unknown || chunk.HasTokens()
 		}
@@ -123,7 +145,7 @@ func (c *Collector) addLoad(r *results.Result) {
 }
 
 // inputOf is the input as the server counted it, else as it was planned.
-func inputOf(r *results.Result) (int64, bool) {
+func inputOf(r *request) (int64, bool) {
 	if n, ok := r.CountedInputTokens.Get(); ok {
 		return n, true
 	}
@@ -144,27 +166,22 @@ func (c *Collector) addCause(r *results.Result) {
 	u.instant(r.End.Or(r.Sent.Or(r.Due.Or(0))), 1)
 }
 
-func (c *Collector) addLatency(r *results.Result) {
+func (c *Collector) addLatency(r *request) {
 	at := c.clock.bin(r.Sent.Or(r.Due.Or(0)))
-	ttft, streamed := results.TTFT(r)
-	e2e, ended := results.E2E(r)
+	ttft, streamed := r.ttft.Get()
+	e2e, ended := r.e2e.Get()
 	if streamed {
 		c.ttft.add(at, int64(ttft), 1)
 	}
 	if ended {
 		c.e2e.add(at, int64(e2e), 1)
 	}
-	if longest, ok := results.LongestStall(r); ok {
+	if longest, ok := results.LongestStall(r.Result); ok {
 		c.stall.add(at, int64(longest), 1)
 		c.stalls.RecordValue(min(int64(longest), 1<<53)) // within its range: no error
 	}
-	for v, tokens := range results.ITL(r) {
+	for v, tokens := range results.ITL(r.Result) {
 		c.itl.add(at, int64(v), int64(tokens))
-	}
-	for chunk := range results.Chunks(r.Ledger) {
-		if chunk.HasTokens() && chunk.Tokens.Known {
-			c.perChunk[min(int(chunk.Tokens.Value), mostTokensPerChunk+1)]++
-		}
 	}
 	n, ok := inputOf(r)
 	if !ok {
@@ -187,15 +204,15 @@ const (
 	pairBits  = 2
 )
 
-func (c *Collector) addTokens(r *results.Result) {
+func (c *Collector) addTokens(r *request) {
 	c.input.set(r.PlannedInputTokens, r.CountedInputTokens)
 	c.output.set(r.PlannedOutputTokens, r.OutputTokens)
 	if n, ok := r.CountedInputTokens.Get(); ok && r.CachedTokens.Known && r.Sent.Known {
 		c.cachedOf.instant(r.Sent.Value, float64(n))
 		c.cached.instant(r.Sent.Value, float64(r.CachedTokens.Value))
 	}
-	pair(c.ttftPairs, r.RecordedTTFT, results.TTFT, r)
-	pair(c.e2ePairs, r.RecordedE2E, results.E2E, r)
+	pair(c.ttftPairs, r.RecordedTTFT, r.ttft)
+	pair(c.e2ePairs, r.RecordedE2E, r.e2e)
 }
 
 func (a *account) set(planned, counted trace.Optional[int64]) {
@@ -208,8 +225,8 @@ func (a *account) set(planned, counted trace.Optional[int64]) {
 	}
 }
 
-func pair(p *plane, recorded trace.Optional[time.Duration], of func(*results.Result) (time.Duration, bool), r *results.Result) {
-	if v, ok := of(r); ok && recorded.Known && recorded.Value > 0 && v > 0 {
-		p.add(bucketOf(int64(recorded.Value), pairBits), int64(v), 1)
+func pair(p *plane, recorded, replayed trace.Optional[time.Duration]) {
+	if recorded.Known && replayed.Known && recorded.Value > 0 && replayed.Value > 0 {
+		p.add(bucketOf(int64(recorded.Value), pairBits), int64(replayed.Value), 1)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"reprise/analysis"
 	"reprise/analysis/chart"
 	"reprise/analysis/stats"
-	"reprise/trace/results"
+	"reprise/trace"
 )
 
 // Bounds of what is kept by name: servers and traces can have as many names as
@@ -33,7 +33,7 @@ type group struct {
 // groups are by name.
 type groups map[string]*group
 
-func (g groups) add(name string, r *results.Result) {
+func (g groups) add(name string, r *request) {
 	u := g[name]
 	if u == nil {
 		if len(g) >= mostGroups {
@@ -48,15 +48,15 @@ func (g groups) add(name string, r *results.Result) {
 		}
 	}
 	u.requests++
-	if !analysis.Successful(r) {
+	if !r.successful {
 		return
 	}
 	u.successful++
 	for _, m := range []struct {
 		to *stats.Tally
-		of func(*results.Result) (time.Duration, bool)
-	}{{&u.ttft, results.TTFT}, {&u.tpot, results.TPOT}, {&u.e2e, results.E2E}} {
-		if v, ok := m.of(r); ok {
+		v  trace.Optional[time.Duration]
+	}{{&u.ttft, r.ttft}, {&u.tpot, r.tpot}, {&u.e2e, r.e2e}} {
+		if v, ok := m.v.Get(); ok {
 			m.to.Add(int64(v))
 		}
 	}
@@ -130,7 +130,7 @@ type sessionBook struct {
 	more int64 // requests of sessions that came later
 }
 
-func (b *sessionBook) add(r *results.Result) {
+func (b *sessionBook) add(r *request) {
 	name, ok := r.Session.Get()
 	if !ok {
 		return
@@ -145,16 +145,16 @@ func (b *sessionBook) add(r *results.Result) {
 		b.open[strings.Clone(name)] = c
 	}
 	c.requests++
-	if !analysis.Successful(r) {
+	if !r.successful {
 		c.failed++
 		return
 	}
-	if v, ok := results.TTFT(r); ok {
+	if v, ok := r.ttft.Get(); ok {
 		c.tokens++
 		c.ttft += v
 		c.worst = max(c.worst, v)
 	}
-	if v, ok := results.E2E(r); ok {
+	if v, ok := r.e2e.Get(); ok {
 		c.ended++
 		c.e2e += v
 	}

@@ -45,7 +45,7 @@ func (s *sample) Pop() any {
 	return last
 }
 
-func (s *sample) add(r *results.Result) {
+func (s *sample) add(r *request) {
 	if !r.Sent.Known || !r.End.Known {
 		return
 	}
@@ -57,14 +57,14 @@ func (s *sample) add(r *results.Result) {
 	f.sent, f.end = r.Sent.Value, max(r.End.Value, r.Sent.Value)
 	f.begin = min(r.Due.Or(r.Eligible.Or(f.sent)), f.sent)
 	f.token = f.end
-	if ttft, ok := results.TTFT(r); ok {
+	if ttft, ok := r.ttft.Get(); ok {
 		f.token = min(f.sent+ttft, f.end)
 	}
 	switch r.Outcome {
 	case results.OutcomeCut, results.OutcomeCancelled, results.OutcomeTimeout:
 		f.mark = 2
 	default:
-		if !analysis.Successful(r) {
+		if !r.successful {
 			f.mark = 1
 		}
 	}

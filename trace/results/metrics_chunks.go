@@ -53,9 +53,10 @@ func Chunks(ledger []Entry) iter.Seq[Chunk] {
 
 // fold makes a chunk of the entries of one event and choice.
 func fold(parts []Entry) Chunk {
-	p := parts[0]
+	p := &parts[0]
 	c := Chunk{At: time.Duration(p.At) * time.Microsecond, Choice: p.Choice, Event: p.Event, Source: p.Source, SharedRead: p.SharedRead}
-	for _, p := range parts {
+	for i := range parts {
+		p := &parts[i]
 		if p.Tokens.Known {
 			c.Tokens = trace.Some(c.Tokens.Value + p.Tokens.Value)
 		}
