@@ -78,8 +78,8 @@ func (s *Summary) facts(p *printer) {
 	if s.Trace != nil {
 		p.pair("trace", fmt.Sprintf("%s (sha256 %.12s)", s.Trace.Name, s.Trace.SHA256))
 	}
-	p.pair("planned", fmt.Sprintf("%s requests in %v, %s input and %s output tokens",
-		Grouped(s.Planned.Requests), time.Duration(s.Planned.DurationNS).Round(time.Millisecond), plannedTokens(s.Planned.InputTokens), plannedTokens(s.Planned.OutputTokens)))
+	p.pair("planned", fmt.Sprintf("%s requests%s, %s input and %s output tokens",
+		Grouped(s.Planned.Requests), s.plannedTime(), plannedTokens(s.Planned.InputTokens), plannedTokens(s.Planned.OutputTokens)))
 	sent := fmt.Sprintf("%s requests, %s recorded", Grouped(q.Sent), Grouped(q.Recorded))
 	if q.WarmUp > 0 {
 		sent += fmt.Sprintf(", %s of the warm-up, in none of the numbers", Grouped(q.WarmUp))
@@ -100,6 +100,17 @@ func (s *Summary) facts(p *printer) {
 			m.cell(m.Stat("p50")), m.cell(m.Stat("p99")), m.cell(m.Stat("p99_9")), m.cell(m.Stat("max")), Grouped(m.N), decimals(v.Limit), plainNumber(v.LateLimit), percent(v.LateShare)))
 		p.pair("", s.Late.worst())
 	}
+}
+
+// plannedTime says how long the plan is, if it says that.
+func (s *Summary) plannedTime() string {
+	switch p := s.Planned; {
+	case p.UntilNS != nil:
+		return fmt.Sprintf(", as many as there was time for in %v", time.Duration(*p.UntilNS))
+	case p.DurationNS > 0 || !strings.Contains(s.Label, "closed loop"):
+		return fmt.Sprintf(" in %v", time.Duration(p.DurationNS).Round(time.Millisecond))
+	}
+	return ""
 }
 
 // receive writes how late the client read.

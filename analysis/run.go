@@ -11,7 +11,7 @@ import (
 
 // PhaseWarmUp is the phase whose requests are counted, and stay out of every
 // number.
-const PhaseWarmUp = "warm-up"
+const PhaseWarmUp = results.PhaseWarmUp
 
 // Successful says whether a result belongs into the latency tables: the response
 // is complete. One that came as a body although a stream was asked for has what

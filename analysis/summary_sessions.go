@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -113,6 +114,9 @@ func (u *rollup) add(r *results.Result) {
 	session, ok := r.Session.Get()
 	if !ok {
 		return
+	}
+	if r.Pass > 0 {
+		session += fmt.Sprintf("\x00%d", r.Pass) // another play of it
 	}
 	c := u.open[session]
 	if c == nil {

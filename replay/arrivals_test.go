@@ -16,8 +16,8 @@ func TestArrivalsAtTheirBounds(t *testing.T) {
 		}
 		next, last := a.starts(rand.NewPCG(1, 2)), time.Duration(0)
 		for range 100 {
-			at := next()
-			if at < last {
+			at, ok := next()
+			if at < last || !ok {
 				t.Errorf("%s: %v after %v", text, at, last)
 			}
 			last = at

@@ -53,6 +53,9 @@ type Config struct {
 	History History       // whose answers later turns of a conversation in deltas carry
 	GapCap  time.Duration // longest wait after an earlier request, for causal and think pacing; 0 = none
 
+	OnError string // "" = ErrorWait: what an error does to those that come after it
+	WarmUp  WarmUp // what is sent first, and kept apart
+
 	MaxInFlight  int           // cap on requests in flight; 0 = none: open loop
 	Timeout      time.Duration // per request, from sent; 0 = DefaultTimeout, below 0 = none
 	BytesTimeout time.Duration // longest wait for a byte; 0 = none
@@ -96,6 +99,14 @@ type Config struct {
 
 	source func() rowReader // instead of Trace
 	sink   sink             // instead of the files of Dir
+}
+
+// A WarmUp is the beginning of a run whose requests are sent and recorded as the
+// others, in a phase of their own that stays out of every number. The zero value is
+// none.
+type WarmUp struct {
+	For      time.Duration // requests eligible before that
+	Requests int64         // or so many, the first that are sent
 }
 
 // ProxyNone as Config.Proxy uses none, whatever the environment says.
@@ -143,12 +154,18 @@ type Progress struct {
 	Lateness time.Duration // largest of the last second
 }
 
-// pace returns the pacing's name.
+// pace returns the pacing's name. Users wait for answers; in a closed loop, and
+// over whole sessions, turns follow one another.
 func (c *Config) pace() string {
-	if c.Pace == "" {
-		return PaceSchedule
+	switch {
+	case c.Pace != "":
+		return c.Pace
+	case c.Selection.Load.Kind == LoadUsers:
+		return PaceCausal
+	case c.Selection.Load.closed():
+		return PaceThink
 	}
-	return c.Pace
+	return PaceSchedule
 }
 
 // paced tells whether requests wait for others.
@@ -191,9 +208,12 @@ func (c *Config) check() error {
 	if err := c.checkHTTP2(); err != nil {
 		return err
 	}
-	switch c.Pace {
+	if err := c.checkLoad(); err != nil {
+		return err
+	}
+	switch c.pace() {
 	case PaceThink:
-	case "", PaceSchedule, PaceCausal:
+	case PaceSchedule, PaceCausal:
 		if c.GapCap != 0 {
 			return trace.WithFix(fmt.Errorf("--gap-cap shortens the wait after an earlier request, but under --pace %s requests keep their recorded due times", c.pace()), "use --pace think, or cut the gaps of a weka trace when it is imported: trace import --gap-cap")
 		}

@@ -32,7 +32,9 @@ func (s *Survey) needs(c *Config) []need {
 		return []need{{int64(cmp.Or(c.H2Conns, DefaultH2Conns) * len(c.URLs)), "of --h2-conns for each URL", true}}
 	case c.MaxInFlight > 0:
 		return []need{{min(int64(c.MaxInFlight), s.Planned.Requests), "requests under --max-in-flight", true}}
-	case c.Pace == PaceThink:
+	case c.Selection.Load.Kind == LoadConcurrency:
+		return []need{{int64(c.Selection.Load.N), "requests of the closed loop", true}}
+	case c.pace() == PaceThink:
 		return nil // sessions go on as their answers come
 	}
 	open := !c.paced() // else requests may be held up

@@ -17,6 +17,10 @@ type flight struct {
 	seq     int
 	due     time.Duration // by the schedule; for a row without a time, that of the row before
 	hasDue  bool
+	tree    int64  // see start
+	warm    bool   // likewise
+	last    bool   // likewise
+	session string // its conversation; another one in each pass
 	res     results.Result
 	unsent  string // why it cannot be sent; "" if it can
 	stream  bool
@@ -34,6 +38,10 @@ type flight struct {
 	missing   int           // requests that it waits for
 	depends   bool          // it comes after a request of this run
 	lastEnd   time.Duration // of those that it comes after
+	firstEnd  time.Duration // likewise
+	followed  int           // how many of them have ended
+	well      int           // of these without an error
+	skipped   bool          // left out for an error of one that it comes after
 	cause     string        // kind of the dependency that ended last
 	eligible  time.Duration
 
@@ -48,6 +56,15 @@ type flight struct {
 func (f *flight) reset(r *run) {
 	entries := f.res.Ledger[:0]
 	*f = flight{run: r, res: results.Result{Ledger: entries}}
+}
+
+// failedItself tells whether f has ended, and not well.
+func (f *flight) failedItself() bool {
+	switch f.res.Outcome {
+	case results.OutcomeOK, results.OutcomeNotStreamed, results.OutcomeCancelled:
+		return false
+	}
+	return true
 }
 
 // size is that of the rendered request, bytes.
@@ -66,7 +83,7 @@ const maxResponse = 256 << 20
 func (f *flight) send(t *target) {
 	f.res.URL = t.name
 	var id [requestIDLen]byte
-	f.x.Request = t.request(*f.buf, f.run.room, f.run.requestID(id[:0], f.res.ID))
+	f.x.Request = t.request(*f.buf, f.run.room, f.run.requestID(id[:0], f.res.ID, f.res.Pass))
 	f.x.Limits = transport.Limits{Total: f.run.c.timeout(), Bytes: f.run.c.BytesTimeout, Token: f.run.c.TokenTimeout, MaxBytes: maxResponse}
 	f.x.Limits.Cancel, f.x.Limits.HasCancel = f.run.c.Cancel.after(f.run.c.Selection.Seed, f.res.ID, f.cancel)
 	f.x.Sink = f
@@ -143,7 +160,7 @@ func (f *flight) Done(x *transport.Exchange) {
 	f.book(&s)
 	f.response.Account.Transcript = nil
 	if f.converses {
-		f.run.renderer.answered(f.res.Session.Value, &f.said)
+		f.run.renderer.answered(f.session, &f.said)
 	}
 	f.run.responses.Put(f.stream, f.response)
 	f.response = nil

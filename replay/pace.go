@@ -32,13 +32,36 @@ type pacer struct {
 	gapCap time.Duration
 	wake   chan struct{} // holds one when the dispatcher should look again
 
+	onError string
+
 	mu      sync.Mutex
 	ready   flightHeap
-	waiting map[int64][]*flight     // by the request they wait for
-	held    int                     // flights in waiting
-	ended   map[int64]time.Duration // of those that others come after
+	waiting map[ref][]*flight // by the request they wait for
+	held    int               // flights in waiting
+	ended   map[ref]outcome   // of those that others come after
+	failed  map[session]bool  // with ErrorFail
 	counts  results.Holds
 }
+
+// A ref names a request of a run.
+type ref struct {
+	id   int64
+	pass int32
+}
+
+// A session of a run.
+type session struct {
+	name string
+	pass int32
+}
+
+// An outcome is what those that come after a request need to know of its end.
+type outcome struct {
+	at     time.Duration
+	failed bool // or was left out for one that has
+}
+
+func (f *flight) ref() ref { return ref{f.res.ID, f.res.Pass} }
 
 // links is what the survey knows of the dependencies of a selection.
 type links struct {
@@ -49,7 +72,10 @@ type links struct {
 func (l *links) has(id int64) bool { return l.selected[id>>6]&(1<<(id&63)) != 0 }
 
 func newPacer(c *Config) *pacer {
-	return &pacer{think: c.Pace == PaceThink, gapCap: c.GapCap, wake: make(chan struct{}, 1), waiting: map[int64][]*flight{}, ended: map[int64]time.Duration{}}
+	return &pacer{
+		think: c.pace() == PaceThink, gapCap: c.GapCap, onError: c.OnError, wake: make(chan struct{}, 1),
+		waiting: map[ref][]*flight{}, ended: map[ref]outcome{}, failed: map[session]bool{},
+	}
 }
 
 func (p *pacer) signal() {
@@ -70,12 +96,13 @@ func (p *pacer) admit(f *flight, l *links) {
 			continue
 		}
 		f.depends = true
-		if end, ok := p.ended[d.ID]; ok {
-			f.follow(d.Kind, end)
+		on := ref{d.ID, f.res.Pass}
+		if end, ok := p.ended[on]; ok {
+			p.follow(f, d.Kind, end)
 			continue
 		}
 		f.missing++
-		p.waiting[d.ID] = append(p.waiting[d.ID], f)
+		p.waiting[on] = append(p.waiting[on], f)
 	}
 	if f.missing > 0 {
 		p.held++
@@ -84,16 +111,40 @@ func (p *pacer) admit(f *flight, l *links) {
 	p.release(f)
 }
 
-// follow notes the end of a request that f comes after; the latest counts.
-func (f *flight) follow(kind string, end time.Duration) {
-	if end >= f.lastEnd {
-		f.lastEnd, f.cause = end, kind
+// follow notes the end of a request that f comes after; the latest counts. One
+// that failed may take f with it: a join goes on while another branch is there.
+func (p *pacer) follow(f *flight, kind string, end outcome) {
+	if end.at >= f.lastEnd {
+		f.lastEnd, f.cause = end.at, kind
+	}
+	if f.firstEnd == 0 || end.at < f.firstEnd {
+		f.firstEnd = end.at
+	}
+	if f.followed++; !end.failed {
+		f.well++
 	}
 }
+
+// leftOut says why f is not sent; "" if it is. The caller holds mu.
+func (p *pacer) leftOut(f *flight) string {
+	switch {
+	case p.onError == ErrorFail && p.failed[f.sessionOf()]:
+		return "a request of its session has failed (--on-error fail-tree)"
+	case p.onError == ErrorSkip && f.followed > 0 && f.well == 0:
+		return "what it comes after has failed (--on-error skip)"
+	}
+	return ""
+}
+
+func (f *flight) sessionOf() session { return session{f.res.Session.Or(""), f.res.Pass} }
 
 // release makes f eligible. The caller holds mu.
 func (p *pacer) release(f *flight) {
 	f.eligible = f.due
+	if f.followed > 1 {
+		p.counts.Joins++
+		p.counts.JoinWaitNS += int64(f.lastEnd - f.firstEnd)
+	}
 	if f.depends {
 		delay, known := f.delay.Get()
 		switch {
@@ -124,13 +175,19 @@ func (p *pacer) release(f *flight) {
 	p.signal()
 }
 
-// end tells that a request has ended, and lets go what waited for it alone,
-// after render has made its text.
-func (p *pacer) end(id int64, at time.Duration, l *links, render func(*flight)) {
-	if _, ok := l.referenced[id]; !ok {
+// end tells that f has ended, and lets go what waited for it alone, after render
+// has made its text.
+func (p *pacer) end(f *flight, at time.Duration, l *links, render func(*flight)) {
+	failed := f.failedItself() || f.skipped
+	if failed && p.onError == ErrorFail && f.res.Session.Known {
+		p.mu.Lock()
+		p.failed[f.sessionOf()] = true
+		p.mu.Unlock()
+	}
+	if _, ok := l.referenced[f.res.ID]; !ok {
 		return
 	}
-	free := p.noteEnd(id, at)
+	free := p.noteEnd(f.ref(), outcome{at: at, failed: failed})
 	for _, f := range free {
 		render(f)
 	}
@@ -142,22 +199,22 @@ func (p *pacer) end(id int64, at time.Duration, l *links, render func(*flight)) 
 	}
 }
 
-// noteEnd returns what waited for id alone.
-func (p *pacer) noteEnd(id int64, at time.Duration) (free []*flight) {
+// noteEnd returns what waited for a request alone.
+func (p *pacer) noteEnd(of ref, end outcome) (free []*flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ended[id] = at
-	for _, f := range p.waiting[id] {
+	p.ended[of] = end
+	for _, f := range p.waiting[of] {
 		for _, d := range f.after {
-			if d.ID == id {
-				f.follow(d.Kind, at)
+			if d.ID == of.id {
+				p.follow(f, d.Kind, end)
 			}
 		}
 		if f.missing--; f.missing == 0 {
 			free = append(free, f)
 		}
 	}
-	delete(p.waiting, id)
+	delete(p.waiting, of)
 	return free
 }
 
@@ -172,10 +229,18 @@ func (p *pacer) next() (at time.Duration, ok, empty bool) {
 	return p.ready[0].eligible, true, false
 }
 
+// pop takes what is eligible first. It is left out if what it comes after has
+// failed, and the policy says so.
 func (p *pacer) pop() *flight {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return heap.Pop(&p.ready).(*flight)
+	f := heap.Pop(&p.ready).(*flight)
+	if why := p.leftOut(f); why != "" && f.unsent == "" {
+		f.skipped = true
+		p.counts.LeftOut++
+		f.unsent = why
+	}
+	return f
 }
 
 // left returns what was never sent.
@@ -214,18 +279,31 @@ func (h *flightHeap) Pop() any {
 	return last
 }
 
-// paced is dispatch for causal and think pacing: it acts on what is eligible,
-// and takes rows of the trace in at their recorded time, or for think pacing,
-// where a turn may come earlier than it was recorded, as soon as it can.
+// paced is dispatch for causal and think pacing: it acts on what is eligible, and
+// takes rows of the trace in when admits says so.
 func (r *run) paced(ctx context.Context, q *queue, w waiter) error {
 	row, more := q.take()
 	for seq := 0; ; {
-		if more && (r.pacer.think || row.due <= r.now()) {
-			r.pacer.admit(row, r.survey.links)
+		if ctx.Err() != nil {
+			return fmt.Errorf("replay stopped before request %d: %w", seq, context.Cause(ctx))
+		}
+		at, ok, empty := r.pacer.next()
+		if more && r.admits(row, ok) {
+			if r.forest == nil || r.forest.take(row) {
+				r.pacer.admit(row, r.survey.links)
+			}
 			row, more = q.take()
 			continue
 		}
-		at, ok, empty := r.pacer.next()
+		if r.forest != nil {
+			if begin := r.forest.warmed(row, more); len(begin) > 0 {
+				for _, f := range begin {
+					r.pacer.admit(f, r.survey.links)
+				}
+				continue
+			}
+			empty = empty && len(r.forest.held) == 0
+		}
 		if ok && at <= r.now() {
 			f := r.pacer.pop()
 			r.render(f)
@@ -236,8 +314,8 @@ func (r *run) paced(ctx context.Context, q *queue, w waiter) error {
 		if !ok && !more && empty {
 			return nil
 		}
-		if more && (!ok || row.due < at) {
-			at, ok = row.due, true
+		if opens, timed := r.opens(row, more); timed && (!ok || opens < at) {
+			at, ok = opens, true
 		}
 		if err := r.pacer.wait(ctx, w, r.now, at, ok); err != nil {
 			return fmt.Errorf("replay stopped before request %d: %w", seq, err)
@@ -245,8 +323,36 @@ func (r *run) paced(ctx context.Context, q *queue, w waiter) error {
 	}
 }
 
-// exactBefore is how long before an instant the waiter takes over.
-const exactBefore = 5 * time.Millisecond
+// admits tells whether a row of the trace is taken in now: at its recorded time; for
+// think pacing, where a turn may come earlier than it was recorded, as soon as it can;
+// in a closed loop when nothing else could be sent; and a session when it has a place.
+func (r *run) admits(f *flight, ready bool) bool {
+	switch {
+	case r.forest != nil:
+		return r.forest.admits(f)
+	case r.c.Selection.Load.Kind == LoadConcurrency:
+		return !ready
+	}
+	return r.pacer.think || f.due <= r.now()
+}
+
+// opens says when admits is to be asked again, unless something ends before.
+func (r *run) opens(f *flight, more bool) (at time.Duration, timed bool) {
+	switch {
+	case r.forest != nil:
+		return r.forest.opens()
+	case !more || r.c.Selection.Load.closed():
+		return 0, false
+	}
+	return f.due, true
+}
+
+// exactBefore is how long before an instant the waiter takes over, and exactStep how
+// often it then looks whether something became eligible meanwhile.
+const (
+	exactBefore = 5 * time.Millisecond
+	exactStep   = 200 * time.Microsecond
+)
 
 // wait waits until at, if timed, or until something became eligible meanwhile.
 func (p *pacer) wait(ctx context.Context, w waiter, now func() time.Duration, at time.Duration, timed bool) error {
@@ -262,6 +368,16 @@ func (p *pacer) wait(ctx context.Context, w waiter, now func() time.Duration, at
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-due:
-		return w.waitUntil(ctx, at)
 	}
+	for step := now() + exactStep; step < at; step += exactStep {
+		if err := w.waitUntil(ctx, step); err != nil {
+			return err
+		}
+		select {
+		case <-p.wake:
+			return nil
+		default:
+		}
+	}
+	return w.waitUntil(ctx, at)
 }

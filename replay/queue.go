@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,13 +33,17 @@ func (r *run) prepare(ctx context.Context) *queue {
 	go func() {
 		defer close(q.flights)
 		n := 0
-		q.err = r.c.each(ctx, func(b *trace.Batch, row int, due time.Duration, hasDue bool) error {
-			f := r.flight(b, row, due, hasDue)
+		q.err = r.c.each(ctx, func(b *trace.Batch, row int, s start) error {
+			f := r.flight(b, row, s)
 			f.seq = n
 			if r.pacer != nil {
-				f.waits(before, due, r.c.Selection.speed())
+				at := s.due
+				if r.c.Selection.Load.Kind == LoadConcurrency {
+					at = f.row.Arrival.Value
+				}
+				f.waits(before, at, r.c.Selection.speed())
 			}
-			if r.pacer == nil || !r.pacer.think && r.c.History != HistoryLive { // think pacing takes in the whole trace: its texts are made when they are wanted
+			if r.pacer == nil || r.c.ahead() || r.forest != nil && len(f.after) == 0 {
 				r.render(f)
 			}
 			if q.put(ctx, f) != nil {
@@ -54,8 +59,14 @@ func (r *run) prepare(ctx context.Context) *queue {
 	return q
 }
 
+// ahead tells whether texts are made before their requests are wanted. Think pacing
+// takes in the whole trace, or whole sessions, and live answers are to come.
+func (c *Config) ahead() bool {
+	return c.History != HistoryLive && (c.pace() != PaceThink || c.Selection.Load.Kind == LoadConcurrency)
+}
+
 // flight takes one row.
-func (r *run) flight(b *trace.Batch, i int, due time.Duration, hasDue bool) *flight {
+func (r *run) flight(b *trace.Batch, i int, s start) *flight {
 	f, ok := r.spare.Get().(*flight)
 	if !ok {
 		f = &flight{}
@@ -67,12 +78,42 @@ func (r *run) flight(b *trace.Batch, i int, due time.Duration, hasDue bool) *fli
 	}
 	*row = b.Row(i)
 	f.row = row
-	f.due, f.eligible, f.hasDue = due, due, hasDue
+	f.due, f.eligible, f.hasDue = s.due, s.due, s.known
+	f.tree, f.warm, f.last = s.tree, s.warm, s.last
 	f.stream, f.choices, f.cancel = r.c.streams(row), row.Choices.Or(1), row.Cancel
 	res := &f.res
-	res.ID, res.Protocol, res.Session, res.Turn, res.Agent = row.ID, r.record.Protocol, row.Session, row.Turn, row.Agent
+	res.Pass, res.ID, res.Protocol, res.Session, res.Turn, res.Agent = s.pass, row.ID, r.record.Protocol, row.Session, row.Turn, row.Agent
 	res.RecordedTTFT, res.RecordedE2E = row.RecordedTTFT, row.RecordedE2E
+	if s.pass > 0 {
+		again(row, s.pass)
+	}
+	f.session = row.Session.Value
 	return f
+}
+
+// again makes a row that is sent once more another one to the server: its made text
+// and its marker against warm caches are of this pass alone, and share as much
+// within it. Literal content stays.
+func again(row *trace.Request, pass int32) {
+	if row.Session.Known {
+		row.Session.Value += fmt.Sprintf("%s%d", passMark, pass)
+	}
+	key := uint64(pass) * 0x9e3779b97f4a7c15
+	for i, id := range row.Blocks {
+		row.Blocks[i] = mix(id ^ key)
+	}
+	row.ID ^= int64(pass) << 40 // names the text behind the blocks
+}
+
+// passMark is between a session's name and the pass.
+const passMark = "\x00pass "
+
+// mix is a bijection of 64 bits (the finalizer of splitmix64, Steele, Lea and
+// Flood, 2014), so that equal blocks stay equal and others stay apart.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }
 
 // render makes the body of a flight.

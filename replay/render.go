@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 
 	"reprise/replay/ledger"
@@ -189,7 +190,8 @@ func (r *renderer) messages(row *trace.Request) ([]byte, error) {
 	defer r.mu.Unlock()
 	c := r.history[session]
 	if c == nil {
-		c = &conversation{left: r.turns[session]}
+		name, _, _ := strings.Cut(session, passMark)
+		c = &conversation{left: r.turns[name]}
 		r.history[session] = c
 	}
 	if c.answer != nil {

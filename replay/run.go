@@ -37,9 +37,12 @@ func Run(ctx context.Context, c Config) (*results.Run, error) {
 	if _, err := survey.room(&c); err != nil {
 		return nil, err
 	}
-	r := &run{c: &c, survey: survey, inFlight: map[string]int{}}
+	r := &run{c: &c, survey: survey, inFlight: map[session]int{}}
 	if c.paced() {
 		r.pacer = newPacer(&c)
+	}
+	if c.Selection.Load.Kind == LoadTrees {
+		r.forest = newForest(&c, r.now, r.pacer.signal)
 	}
 	if err := r.open(ctx); err != nil {
 		return nil, err
@@ -60,11 +63,12 @@ type run struct {
 	buffers   sync.Pool // of *[]byte: requests
 	room      int       // bytes before a request's body, for the longest head
 	renderer  *renderer
-	pacer     *pacer // nil for PaceSchedule
+	pacer     *pacer  // nil for PaceSchedule
+	forest    *forest // nil but for LoadTrees
 	base      atomic.Pointer[time.Time]
 
 	flights sync.WaitGroup
-	slots   chan struct{} // nil = no cap
+	places  *places // nil = as many as come
 
 	sent, done, failed, capped, overlaps atomic.Int64
 	errors                               atomic.Int64 // of done: failed, and not given up on purpose
@@ -72,9 +76,11 @@ type run struct {
 	nextDue, worst                       atomic.Int64
 	outOfFiles, outOfPorts               atomic.Int64 // requests that got no connection for that
 
+	plannedIn, plannedOut *int64 // tokens of what was sent; nil if none is known
+
 	mu       sync.Mutex
-	inFlight map[string]int // by session
-	last     time.Duration  // end of the last response
+	inFlight map[session]int
+	last     time.Duration // end of the last response
 }
 
 // now is the run's clock: time since the start, below 0 before it.
@@ -116,8 +122,11 @@ func (r *run) open(ctx context.Context) error {
 	}
 	c.Models = models
 	r.responses.protocol = p
-	if c.MaxInFlight > 0 {
-		r.slots = make(chan struct{}, c.MaxInFlight)
+	switch {
+	case c.Selection.Load.Kind == LoadConcurrency:
+		r.places = newPlaces(c.Selection.Load.N, c.Selection.Load.Ramp)
+	case c.MaxInFlight > 0:
+		r.places = newPlaces(c.MaxInFlight, 0)
 	}
 	r.record = r.describe()
 	if err := r.provenance(); err != nil {
@@ -150,15 +159,17 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// describe fills what is known before the first request.
-func (r *run) describe() *results.Run {
-	c := r.c
+// Label says in words how the load is made.
+func (c *Config) Label() string {
 	label := "open loop"
 	switch c.pace() {
 	case PaceCausal:
 		label = "causal: a request also waits for those it comes after"
 	case PaceThink:
 		label = "think: a turn follows the end of the one before by its recorded delay"
+	}
+	if l := c.Selection.Load; l.Kind != "" {
+		label = l.String()
 	}
 	if c.MaxInFlight > 0 {
 		capped := fmt.Sprintf("capped at %d in flight", c.MaxInFlight)
@@ -179,8 +190,14 @@ func (r *run) describe() *results.Run {
 			label += fmt.Sprintf(", %s %s", a.name, a.law)
 		}
 	}
+	return label
+}
+
+// describe fills what is known before the first request.
+func (r *run) describe() *results.Run {
+	c := r.c
 	run := &results.Run{
-		HTTP: c.httpVersion(), Version: c.Version, Label: label, Labels: c.Labels, Pace: c.pace(), Speed: c.Selection.speed(), Seed: c.Selection.Seed,
+		HTTP: c.httpVersion(), Version: c.Version, Label: c.Label(), Labels: c.Labels, Pace: c.pace(), Speed: c.Selection.speed(), Seed: c.Selection.Seed,
 		Protocol: c.protocol().Name(), Models: c.Models, Flags: c.Flags, Planned: r.survey.Planned, Warnings: r.survey.Warnings(c),
 		Host: results.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
 	}
@@ -214,12 +231,14 @@ func (r *run) do(ctx context.Context) error {
 	r.record.Started = begin.UTC().Format(time.RFC3339Nano)
 	stop := r.progress()
 	wait, release := r.waiter(begin)
+	sending, over := r.until(ctx, begin)
 	var serr error
 	if r.pacer != nil {
-		serr = r.paced(ctx, q, wait)
+		serr = r.paced(sending, q, wait)
 	} else {
-		serr = dispatch(ctx, q, wait, func(seq int, due time.Duration) { r.send(ctx, q.taken, seq) })
+		serr = dispatch(sending, q, wait, func(seq int, due time.Duration) { r.send(sending, q.taken, seq) })
 	}
+	over()
 	release()
 	r.nextDue.Store(-1)
 	r.wait(ctx)
@@ -237,9 +256,15 @@ func (r *run) do(ctx context.Context) error {
 		client.ConnsReused += found
 	}
 	rerr := r.recorder.close()
+	if r.isOver(sending) {
+		serr = nil
+		r.record.Planned.Requests = r.sent.Load()
+		r.record.Planned.InputTokens, r.record.Planned.OutputTokens, r.record.Planned.ReuseTokens = r.plannedIn, r.plannedOut, nil
+		r.record.Planned.UntilNS = new(int64(r.c.Selection.Duration))
+	}
 	r.record.Ended = &results.Ended{
-		DurationNS: int64(r.last), Sent: r.sent.Load(), Unsent: r.survey.Planned.Requests - r.sent.Load(), Interrupted: interrupted && !isAborted,
-		Capped: r.capped.Load(), Holds: r.holds(), Overlaps: r.overlaps.Load(), RecordsLost: r.recorder.lost, Client: client,
+		DurationNS: int64(r.last), Sent: r.sent.Load(), Unsent: r.record.Planned.Requests - r.sent.Load(), Interrupted: interrupted && !isAborted,
+		Capped: r.capped.Load(), Holds: r.holds(r.isOver(sending)), Overlaps: r.overlaps.Load(), RecordsLost: r.recorder.lost, Client: client,
 	}
 	if rerr != nil {
 		r.record.Ended.RecordError = rerr.Error()
@@ -262,6 +287,24 @@ func (r *run) waiter(begin time.Time) (waiter, func()) {
 	return newWaiter(begin)
 }
 
+// errOver ends the sending of what has no due time, after Selection.Duration.
+var errOver = errors.New("the duration is over")
+
+// until is the context for sending: where requests have no due times, it ends after
+// the duration.
+func (r *run) until(ctx context.Context, begin time.Time) (context.Context, context.CancelFunc) {
+	d := r.c.Selection.Duration
+	if d == 0 || r.c.pace() != PaceThink && !r.c.Selection.Load.closed() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadlineCause(ctx, begin.Add(d), errOver)
+}
+
+// isOver tells that the duration has ended the sending.
+func (r *run) isOver(sending context.Context) bool {
+	return errors.Is(context.Cause(sending), errOver)
+}
+
 // send acts on a request that is due.
 func (r *run) send(ctx context.Context, f *flight, seq int) {
 	if f.hasDue {
@@ -269,20 +312,27 @@ func (r *run) send(ctx context.Context, f *flight, seq int) {
 	}
 	f.res.Eligible = trace.Some(f.eligible)
 	r.nextDue.Store(int64(f.eligible))
-	if f.unsent == "" {
-		r.hold(ctx, f)
+	if f.unsent == "" && !r.hold(ctx, f) {
+		return
+	}
+	if f.warm || r.c.WarmUp.holds(f.res.Eligible.Value, seq) {
+		f.res.Phase = trace.Some(results.PhaseWarmUp)
 	}
 	r.flights.Add(1)
 	if f.unsent != "" {
 		f.res.Outcome, f.res.Cause = results.OutcomeUnsent, trace.Some(f.unsent)
 		f.res.URL = r.targets[seq%len(r.targets)].name
-		if r.pacer != nil {
-			r.pacer.end(f.res.ID, r.now(), r.survey.links, r.render)
-		}
+		r.told(f, r.now())
 		r.finish(f)
 		return
 	}
 	r.begins(f)
+	if n, ok := f.res.PlannedInputTokens.Get(); ok {
+		add(&r.plannedIn, n)
+	}
+	if n, ok := f.res.PlannedOutputTokens.Get(); ok {
+		add(&r.plannedOut, n)
+	}
 	f.res.Dispatched = trace.Some(r.now())
 	r.sent.Add(1)
 	if late := int64(f.res.Dispatched.Value - f.res.Eligible.Value); late > r.worst.Load() {
@@ -291,33 +341,58 @@ func (r *run) send(ctx context.Context, f *flight, seq int) {
 	f.send(r.targets[seq%len(r.targets)])
 }
 
-// hold waits for a slot under the cap. It holds up what is due later too: they
-// would have to wait in the same line.
-func (r *run) hold(ctx context.Context, f *flight) {
-	if r.slots == nil {
-		return
+// holds tells whether a request belongs to the warm-up.
+func (w WarmUp) holds(eligible time.Duration, seq int) bool {
+	return eligible < w.For || int64(seq) < w.Requests
+}
+
+// hold waits for a place, in a closed loop or under the cap, and returns false if
+// there is no time left for one. It holds up what is due later too: they would have to
+// wait in the same line.
+func (r *run) hold(ctx context.Context, f *flight) bool {
+	if r.places == nil {
+		return !r.isOver(ctx)
 	}
-	select {
-	case r.slots <- struct{}{}:
-		return
-	default:
+	closed := r.c.Selection.Load.Kind == LoadConcurrency
+	since, ok := r.places.try(r.now())
+	if ok && !closed {
+		return true
 	}
-	r.capped.Add(1)
-	f.res.HoldCause = trace.Some("max-in-flight")
-	select {
-	case r.slots <- struct{}{}:
-		f.res.Eligible = trace.Some(max(f.eligible, r.now()))
-	case <-ctx.Done():
-		f.unsent = "stopped while it waited for a place under --max-in-flight"
+	if !ok {
+		if !closed {
+			r.capped.Add(1)
+			f.res.HoldCause = trace.Some("max-in-flight")
+		}
+		var err error
+		if since, err = r.places.wait(ctx, r.now); errors.Is(err, errOver) {
+			return false
+		} else if err != nil {
+			f.unsent = "stopped while it waited for a place under --max-in-flight"
+			return !closed
+		}
+	} else if r.isOver(ctx) {
+		return false
+	}
+	f.res.Eligible = trace.Some(max(f.eligible, since))
+	return true
+}
+
+// told tells those that wait for f, or for a place, that it has ended.
+func (r *run) told(f *flight, at time.Duration) {
+	if r.pacer != nil {
+		r.pacer.end(f, at, r.survey.links, r.render)
+	}
+	if r.forest != nil {
+		r.forest.ended(f, at)
 	}
 }
 
 // begins counts sessions that overlap themselves.
 func (r *run) begins(f *flight) {
-	session, ok := f.res.Session.Get()
-	if !ok {
+	if !f.res.Session.Known {
 		return
 	}
+	session := f.sessionOf()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.inFlight[session] > 0 {
@@ -328,20 +403,18 @@ func (r *run) begins(f *flight) {
 
 // ended takes the result of a flight whose exchange is over.
 func (r *run) ended(f *flight) {
-	if r.slots != nil {
-		<-r.slots
+	if r.places != nil {
+		r.places.give(f.res.End.Value)
 	}
 	r.mu.Lock()
 	r.last = max(r.last, f.res.End.Value)
-	if session, ok := f.res.Session.Get(); ok {
+	if session := f.sessionOf(); f.res.Session.Known {
 		if r.inFlight[session]--; r.inFlight[session] == 0 {
 			delete(r.inFlight, session)
 		}
 	}
 	r.mu.Unlock()
-	if r.pacer != nil {
-		r.pacer.end(f.res.ID, f.res.End.Value, r.survey.links, r.render)
-	}
+	r.told(f, f.res.End.Value)
 	done := r.done.Add(1)
 	switch f.res.Outcome {
 	case results.OutcomeOK, results.OutcomeNotStreamed:
@@ -435,11 +508,16 @@ func (r *run) state() Progress {
 }
 
 // requestIDLen is room for any name of a request of a run.
-const requestIDLen = len("reprise-") + 20
+const requestIDLen = len("reprise-") + 20 + len("-2147483647")
 
-// requestID appends what names a request to the server: the trace row.
-func (r *run) requestID(dst []byte, id int64) []byte {
-	return strconv.AppendInt(append(dst, "reprise-"...), id, 10)
+// requestID appends what names a request to the server: the trace row, and after the
+// first, the pass.
+func (r *run) requestID(dst []byte, id int64, pass int32) []byte {
+	dst = strconv.AppendInt(append(dst, "reprise-"...), id, 10)
+	if pass > 0 {
+		dst = strconv.AppendInt(append(dst, '-'), int64(pass), 10)
+	}
+	return dst
 }
 
 // provenance names the trace in run.json.
@@ -456,11 +534,13 @@ func (r *run) provenance() error {
 }
 
 // holds says what causal and think pacing did; nil for PaceSchedule.
-func (r *run) holds() *results.Holds {
+func (r *run) holds(over bool) *results.Holds {
 	if r.pacer == nil {
 		return nil
 	}
 	counts := r.pacer.counts
-	counts.NeverEligible = int64(len(r.pacer.left()))
+	if !over {
+		counts.NeverEligible = int64(len(r.pacer.left()))
+	}
 	return &counts
 }

@@ -79,6 +79,20 @@ func replayTo(t *testing.T, ctx context.Context, server *mock.Server, c Config) 
 // replayProbed is replayTo with the small requests before the run.
 func replayProbed(t *testing.T, ctx context.Context, server *mock.Server, c Config) (map[int64]results.Result, *results.Run, error) {
 	t.Helper()
+	list, run, err := played(t, ctx, server, c)
+	got := map[int64]results.Result{}
+	for _, r := range list {
+		if _, twice := got[r.ID]; twice {
+			t.Errorf("id %d recorded twice", r.ID)
+		}
+		got[r.ID] = r
+	}
+	return got, run, err
+}
+
+// played is replayProbed that returns the records in the order in which they ended.
+func played(t *testing.T, ctx context.Context, server *mock.Server, c Config) ([]results.Result, *results.Run, error) {
+	t.Helper()
 	l := pipe.Listen()
 	serverCtx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -92,14 +106,7 @@ func replayProbed(t *testing.T, ctx context.Context, server *mock.Server, c Conf
 	run, err := Run(ctx, c)
 	stop()
 	<-served
-	got := map[int64]results.Result{}
-	for _, r := range kept.got {
-		if _, twice := got[r.ID]; twice {
-			t.Errorf("id %d recorded twice", r.ID)
-		}
-		got[r.ID] = r
-	}
-	return got, run, err
+	return kept.got, run, err
 }
 
 func TestReplayIsOnTimeAndExact(t *testing.T) {

@@ -21,13 +21,16 @@ type Survey struct {
 	Literal               int64            // rows with literal content
 	Sessions              int64            // distinct
 	Models                map[string]int64 // rows by recorded model; "" = none recorded
-	PeakRate              float64          // most requests due within one second (windows from the first due time)
+	PeakRate              float64          // most requests due within one second (windows from the first due time); 0 in a closed loop
 	MaxBurst              int64            // most requests due at one instant
 	ZeroOutput            int64            // rows that recorded 0 output tokens; they ask for 1
 	Unsendable            int64            // rows that cannot be sent
 	UnsendableWhy         string           // of the first of them
 	Cancelled             int64            // rows whose recorded client gave up
 	TooShort              int64            // rows with 0 input tokens; their prompt has 1
+	WarmUp                int64            // requests that stand for what sessions have lived through before
+	Passes                int64            // of the trace, in the plan
+	Endless               bool             // the plan is one pass of as many as the duration has room for
 	OpenHistory           int64            // delta turns whose conversation lacks the answers in between
 
 	// InFlight is the mean number of requests in flight that the recorded
@@ -49,11 +52,15 @@ func Look(ctx context.Context, c *Config) (*Survey, error) {
 	}
 	s.Clock = r.Meta().Clock
 	r.Close()
-	l := looker{Survey: s, sessions: map[string]struct{}{}, reuse: plannedReuse{c: c}}
+	l := looker{Survey: s, closed: c.Selection.Load.closed(), sessions: map[string]struct{}{}, reuse: plannedReuse{c: c}}
 	if c.paced() {
 		s.links = &links{selected: map[int64]uint64{}, referenced: map[int64]struct{}{}}
 	}
-	if err := c.each(ctx, l.row); err != nil {
+	once := *c
+	if s.Endless = c.Selection.endless(); s.Endless {
+		once.Selection.Recycle = false
+	}
+	if err := once.each(ctx, l.row); err != nil {
 		return nil, err
 	}
 	l.end()
@@ -68,6 +75,7 @@ func Look(ctx context.Context, c *Config) (*Survey, error) {
 
 type looker struct {
 	*Survey
+	closed   bool // there are no due times
 	sessions map[string]struct{}
 	any      bool
 	first    time.Duration
@@ -82,7 +90,8 @@ type looker struct {
 	latency  int64 // rows that have one
 }
 
-func (l *looker) row(b *trace.Batch, i int, due time.Duration, _ bool) error {
+func (l *looker) row(b *trace.Batch, i int, s start) error {
+	due := s.due
 	if l.links != nil {
 		id := b.ID.Values[i]
 		l.links.selected[id>>6] |= 1 << (id & 63)
@@ -90,21 +99,14 @@ func (l *looker) row(b *trace.Batch, i int, due time.Duration, _ bool) error {
 			l.links.referenced[d.ID] = struct{}{}
 		}
 	}
+	if s.warm {
+		l.WarmUp++
+	}
+	l.Passes = max(l.Passes, int64(s.pass)+1)
 	l.Planned.Requests++
-	if !l.any {
-		l.any, l.first = true, due
+	if !l.closed {
+		l.time(due)
 	}
-	if l.Planned.Requests == 1 || due != l.last {
-		l.burst = 0
-	}
-	l.burst++
-	l.MaxBurst = max(l.MaxBurst, l.burst)
-	l.last = due
-	if w := int64((due - l.first) / time.Second); w != l.second {
-		l.second, l.inSecond = w, 0
-	}
-	l.inSecond++
-	l.peak = max(l.peak, l.inSecond)
 	if n, ok := b.InputTokens.Get(i); ok {
 		l.InputRows++
 		add(&l.Planned.InputTokens, n)
@@ -127,12 +129,30 @@ func (l *looker) row(b *trace.Batch, i int, due time.Duration, _ bool) error {
 	if e2e, ok := b.RecordedE2ENS.Get(i); ok {
 		l.busy += time.Duration(e2e)
 		l.latency++
-		if l.latency == l.Planned.Requests {
+		if l.latency == l.Planned.Requests && !l.closed {
 			l.crowd.add(due, time.Duration(e2e))
 		}
 	}
 	l.content(b, i)
 	return nil
+}
+
+// time counts what is due with others.
+func (l *looker) time(due time.Duration) {
+	if !l.any {
+		l.any, l.first = true, due
+	}
+	if l.Planned.Requests == 1 || due != l.last {
+		l.burst = 0
+	}
+	l.burst++
+	l.MaxBurst = max(l.MaxBurst, l.burst)
+	l.last = due
+	if w := int64((due - l.first) / time.Second); w != l.second {
+		l.second, l.inSecond = w, 0
+	}
+	l.inSecond++
+	l.peak = max(l.peak, l.inSecond)
 }
 
 // add sums what is known; the sum is unknown until something is.
@@ -188,7 +208,7 @@ func (l *looker) end() {
 	l.Sessions = int64(len(l.sessions))
 	l.PeakRate = float64(l.peak)
 	l.Planned.DurationNS = int64(l.last - l.first)
-	if l.latency != l.Planned.Requests {
+	if l.latency != l.Planned.Requests || l.closed {
 		return
 	}
 	l.PeakInFlight = trace.Some(l.crowd.peak)
@@ -207,12 +227,15 @@ func (s *Survey) Warnings(c *Config) []string {
 	}
 	add(s.Unsendable, "cannot be sent and are recorded as unsent: %s", s.UnsendableWhy)
 	add(s.ZeroOutput, "recorded 0 output tokens; they ask for 1")
+	if s.Passes > 1 || s.Endless {
+		add(s.Literal, "have literal content, which stands in each pass of the trace as it is: a prefix cache finds it from the second on (--cache-salt session tells passes apart)")
+	}
 	add(s.TooShort, "recorded 0 input tokens; their prompt has 1")
 	add(s.OpenHistory, "continue a conversation whose recorded answers are not in the trace; their history has only the user's side")
 	if c.Cancel == (Cancel{}) {
 		add(s.Cancelled, "were given up by their client when they were recorded; here they run to their end (--cancel recorded gives them up at that time)")
 	}
-	if s.PeakRate > 0 && s.Planned.Requests-s.OutputRows-s.Unsendable > 0 {
+	if s.Planned.Requests-s.OutputRows-s.Unsendable > 0 {
 		add(s.Planned.Requests-s.OutputRows, "do not know their output length; the server decides it")
 	}
 	if text, err := s.room(c); err != nil {

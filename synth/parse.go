@@ -2,10 +2,8 @@ package synth
 
 import (
 	"cmp"
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"strconv"
@@ -137,38 +135,13 @@ func readProfile(path string) ([]model.Rate, error) {
 		return nil, fmt.Errorf("piecewise: %w", err)
 	}
 	defer f.Close()
-	r := csv.NewReader(f)
-	r.FieldsPerRecord = 3
-	r.TrimLeadingSpace = true
-	var rates []model.Rate
-	for line := 1; ; line++ {
-		record, err := r.Read()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		if line == 1 && record[0] == "from_s" {
-			continue
-		}
-		var v [3]float64
-		for i, text := range record {
-			if v[i], err = strconv.ParseFloat(text, 64); err != nil || math.IsNaN(v[i]) || math.IsInf(v[i], 0) {
-				return nil, trace.WithFix(fmt.Errorf("%s:%d: %q is no number", path, line, text), "the columns are from_s,to_s,rate_hz")
-			}
-		}
-		end := 0.0
-		if len(rates) > 0 {
-			end = rates[len(rates)-1].ToS
-		}
-		if v[0] != end || v[1] <= v[0] || v[2] < 0 {
-			return nil, fmt.Errorf("%s:%d: %v to %v s at %v/s: pieces follow one another from 0, with rates not below 0", path, line, v[0], v[1], v[2])
-		}
-		rates = append(rates, model.Rate{FromS: v[0], ToS: v[1], RateHz: v[2]})
+	pieces, err := stats.ReadRates(path, f)
+	if err != nil {
+		return nil, err
 	}
-	if len(rates) == 0 {
-		return nil, fmt.Errorf("%s: no pieces", path)
+	rates := make([]model.Rate, len(pieces))
+	for i, p := range pieces {
+		rates[i] = model.Rate{FromS: p.FromS, ToS: p.ToS, RateHz: p.From}
 	}
 	return rates, nil
 }

@@ -43,7 +43,7 @@ late; degraded is 0, with the reason in the report's first line.
 Example:
    reprise mock --listen 127.0.0.1:8000 &
    reprise replay prod.parquet --url http://127.0.0.1:8000 --to 30s -o run/`,
-		Flags: slices.Concat(selectionFlags(), targetFlags(), limitFlags(), lateFlags(), sloFlags(), []cli.Flag{
+		Flags: slices.Concat(selectionFlags(), loadFlags(), lawFlags(), targetFlags(), limitFlags(), lateFlags(), sloFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "run directory to write"},
 			&cli.BoolFlag{Name: "force", Usage: "replace a run that is in the output directory"},
 			&cli.BoolFlag{Name: "self-test", Usage: "measure this machine against a server of its own, on loopback: alone for some seconds, or up to 3 s before a run, which warns if the plan asks for more"},
@@ -58,15 +58,13 @@ Example:
 
 func selectionFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "pace", Value: replay.PaceSchedule, Usage: "schedule: every request at its time, open loop; causal: also after those it comes after; think: by recorded waits, no due times after a session's start"},
+		&cli.StringFlag{Name: "pace", Usage: "schedule: every request at its time, open loop; causal: also after those it comes after; think: by recorded waits, no due times after a session's start (default: schedule; causal with --users; think in a closed loop)"},
 		&cli.StringFlag{Name: "history", Value: "recorded", Usage: "recorded or live: whose answers later turns of a conversation carry (live needs causal or think)"},
 		&cli.DurationFlag{Name: "gap-cap", Usage: "longest wait after an earlier request (think)"},
 		&cli.FloatFlag{Name: "speed", Value: 1, Usage: "time compression: 2 = twice as fast; changes nothing else"},
 		&cli.DurationFlag{Name: "from", Usage: "leave out requests recorded before this time (start in); due times begin there"},
 		&cli.DurationFlag{Name: "to", Usage: "leave out requests recorded at or after this time (end out)"},
-		&cli.StringFlag{Name: "limit", Usage: "at most this many requests, such as 500 or 2k"},
-		&cli.StringFlag{Name: "arrivals", Usage: "replace all times: constant:R, poisson:R, gamma:R,cv=C or at-once (R in requests/s)"},
-		&cli.StringFlag{Name: "session-arrivals", Usage: "place session starts where each session has its own clock: constant:R, poisson:R, gamma:R,cv=C or at-once (R in sessions/s)"},
+		&cli.StringFlag{Name: "limit", Usage: "at most this many requests of the trace, such as 500 or 2k"},
 		&cli.Uint64Flag{Name: "seed", Usage: "seed of prompt text and arrival laws (default: 0)"},
 	}
 }
@@ -117,10 +115,6 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 	if c.Bool("self-test") && c.Args().Len() == 0 {
 		return selfTestAlone(ctx, c)
 	}
-	path, err := oneArg(c, "trace")
-	if err != nil {
-		return err
-	}
 	config, err := replayConfig(c)
 	if err != nil {
 		return err
@@ -128,12 +122,11 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 	if err := config.Check(); err != nil {
 		return misused{err, trace.Fix(err)}
 	}
-	if config.Trace, err = onDisk(c, path); err != nil {
+	done, err := traceOf(ctx, c, config)
+	if err != nil {
 		return err
 	}
-	if config.Trace != path {
-		defer os.Remove(config.Trace)
-	}
+	defer done()
 	if c.Bool("self-test") && c.Bool("dry-run") {
 		return misuse("leave one out: the test measures, the plan does not", "--self-test and --dry-run exclude each other")
 	}
@@ -156,12 +149,45 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 		}
 	}
 	config.Dir = c.String("output")
-	config.Begin = func() error { return errors.Join(os.RemoveAll(config.Dir), os.MkdirAll(config.Dir, 0o755)) }
+	config.Begin = func() error {
+		err := errors.Join(os.RemoveAll(config.Dir), os.MkdirAll(config.Dir, 0o755))
+		if err == nil && c.Args().Len() == 0 {
+			err = keepWorkload(config.Trace, config.Dir)
+		}
+		return err
+	}
 	run, err := replay.Run(ctx, *config)
 	if run == nil || run.Ended == nil {
 		return errors.Join(err, dropEmptyDir(config.Dir))
 	}
 	return errors.Join(err, conclude(ctx, c, config.Dir, run))
+}
+
+// traceOf finds or makes the trace of a run; done takes away what was made.
+func traceOf(ctx context.Context, c *cli.Command, config *replay.Config) (done func(), err error) {
+	done = func() {}
+	if c.Args().Len() == 0 {
+		if config.Trace, err = madeTrace(ctx, c, config); err != nil {
+			return nil, err
+		}
+		return func() { os.RemoveAll(filepath.Dir(config.Trace)) }, nil
+	}
+	for _, f := range lawFlags() {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return nil, misuse("leave one of them out", "--%s describes requests without a trace, but there is one", name)
+		}
+	}
+	path, err := oneArg(c, "trace")
+	if err != nil {
+		return nil, err
+	}
+	if config.Trace, err = onDisk(c, path); err != nil {
+		return nil, err
+	}
+	if config.Trace != path {
+		done = func() { os.Remove(config.Trace) }
+	}
+	return done, nil
 }
 
 func replayConfig(c *cli.Command) (*replay.Config, error) {
@@ -213,7 +239,9 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 	if config.Cancel, cerr = replay.ParseCancel(c.String("cancel")); cerr != nil {
 		return nil, bad("cancel", cerr)
 	}
-	config.Pace, config.GapCap = c.String("pace"), c.Duration("gap-cap")
+	if config.GapCap = c.Duration("gap-cap"); c.IsSet("pace") {
+		config.Pace = c.String("pace")
+	}
 	var err error
 	if config.Protocol, err = protocolFlag(c); err != nil {
 		return nil, bad("protocol", err)
@@ -223,12 +251,8 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 			return nil, bad("limit", err)
 		}
 	}
-	for flag, law := range map[string]*replay.Arrivals{"arrivals": &config.Selection.Arrivals, "session-arrivals": &config.Selection.SessionArrivals} {
-		if text := c.String(flag); text != "" {
-			if *law, err = replay.ParseArrivals(text); err != nil {
-				return nil, bad(flag, err)
-			}
-		}
+	if err := loadConfig(c, config); err != nil {
+		return nil, err
 	}
 	switch h := c.String("history"); h {
 	case "recorded":

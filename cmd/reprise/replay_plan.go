@@ -15,6 +15,7 @@ import (
 
 // plan is what --dry-run prints.
 type plan struct {
+	Load         string           `json:"load"` // open loop, closed loop, ...
 	Requests     int64            `json:"requests"`
 	InputTokens  *int64           `json:"input_tokens"`  // sum over those that know; null if none does
 	OutputTokens *int64           `json:"output_tokens"` // likewise
@@ -31,7 +32,7 @@ type plan struct {
 }
 
 func printPlan(c *cli.Command, config *replay.Config, s *replay.Survey) error {
-	p := plan{
+	p := plan{Load: config.Label(),
 		Requests: s.Planned.Requests, InputTokens: s.Planned.InputTokens, OutputTokens: s.Planned.OutputTokens, ReuseTokens: s.Planned.ReuseTokens, DurationNS: s.Planned.DurationNS,
 		PeakRate: s.PeakRate, Sessions: s.Sessions, Literal: s.Literal, Models: s.Models, Warnings: s.Warnings(config), Clock: s.Clock,
 	}
@@ -47,15 +48,18 @@ func printPlan(c *cli.Command, config *replay.Config, s *replay.Survey) error {
 	}
 	return table(c.Root().Writer, func(y func(string, string) bool) {
 		rate := "all at one instant"
-		if p.MeanRate != nil {
+		if s.PeakRate == 0 {
+			rate = "as the endpoint answers"
+		} else if p.MeanRate != nil {
 			rate = fmt.Sprintf("%.4g requests/s on average, %.4g in the busiest second", *p.MeanRate, p.PeakRate)
 		}
 		inFlight := "not known: the trace has no recorded latencies"
 		if p.InFlight != nil {
 			inFlight = fmt.Sprintf("%.3g on average, if the endpoint is as fast as the recorded one", *p.InFlight)
 		}
-		_ = y("requests", analysis.Grouped(p.Requests)) &&
-			y("duration", time.Duration(p.DurationNS).String()+" from first to last due") &&
+		_ = y("load", p.Load) &&
+			y("requests", requestsText(s, config)) &&
+			y("duration", lengthText(s, config)) &&
 			y("rate", rate) &&
 			y("input tokens", plannedText(p.InputTokens, s.InputRows)) &&
 			y("output tokens", plannedText(p.OutputTokens, s.OutputRows)) &&
@@ -69,6 +73,39 @@ func printPlan(c *cli.Command, config *replay.Config, s *replay.Survey) error {
 			}
 		}
 	})
+}
+
+// requestsText says how many requests there are, or that nobody knows yet.
+func requestsText(s *replay.Survey, config *replay.Config) string {
+	text := analysis.Grouped(s.Planned.Requests)
+	switch {
+	case s.Endless:
+		text = fmt.Sprintf("as many as there is time for; the trace, of %s, begins again when it ends", text)
+	case s.Passes > 1:
+		text += fmt.Sprintf(", the trace %d times", s.Passes)
+	}
+	if w := config.WarmUp; w.Requests > 0 {
+		text += fmt.Sprintf(", %s of the warm-up among them", analysis.Grouped(w.Requests))
+	} else if s.WarmUp > 0 {
+		text += fmt.Sprintf(", %s that stand for what sessions have lived through", analysis.Grouped(s.WarmUp))
+	}
+	return text
+}
+
+// lengthText says how long the run is planned to be.
+func lengthText(s *replay.Survey, config *replay.Config) string {
+	text := time.Duration(s.Planned.DurationNS).String() + " from first to last due"
+	d := config.Selection.Duration
+	switch {
+	case s.PeakRate == 0 && d > 0:
+		text = fmt.Sprintf("nothing begins after %v", d)
+	case s.PeakRate == 0:
+		text = "as long as the endpoint takes"
+	}
+	if w := config.WarmUp.For; w > 0 {
+		text += fmt.Sprintf(", with the warm-up of %v", w)
+	}
+	return text
 }
 
 func plannedReuseText(tokens *int64) string {

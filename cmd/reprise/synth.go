@@ -441,7 +441,7 @@ func synthFromLaws(ctx context.Context, c *cli.Command, step trace.Step) error {
 	if !c.IsSet("duration") && !c.IsSet("requests") {
 		return misuse("say how much: --duration 10m or --requests 2k", "neither --duration nor --requests")
 	}
-	w, notes, err := lawWorkload(c)
+	w, notes, err := lawWorkload(c, arrivalsText(c))
 	if err != nil {
 		return err
 	}
@@ -487,8 +487,8 @@ func burstOfModel(c *cli.Command, w *model.Workload) error {
 	return nil
 }
 
-// lawWorkload makes a model of the flags.
-func lawWorkload(c *cli.Command) (*model.Workload, []string, error) {
+// lawWorkload makes a model of the flags, with a law of arrivals.
+func lawWorkload(c *cli.Command, arrivals string) (*model.Workload, []string, error) {
 	if n := c.Int("block-tokens"); n < 0 || n > math.MaxInt32 {
 		return nil, nil, misuse("give a number such as 16 or 512", "--block-tokens %d: no size of a block", n)
 	}
@@ -497,7 +497,7 @@ func lawWorkload(c *cli.Command) (*model.Workload, []string, error) {
 	var err error
 	bad := func(name string, err error) error { return misused{fmt.Errorf("--%s: %w", name, err), trace.Fix(err)} }
 	var note string
-	if l.Arrivals, note, err = synth.ParseArrivals(arrivalsText(c)); err != nil {
+	if l.Arrivals, note, err = synth.ParseArrivals(arrivals); err != nil {
 		return nil, nil, bad("arrivals", err)
 	}
 	if note != "" {

@@ -66,6 +66,10 @@ type Result struct {
 	RecordedE2E  trace.Optional[time.Duration]
 }
 
+// PhaseWarmUp is the phase whose requests are counted, and stay out of every
+// number.
+const PhaseWarmUp = "warm-up"
+
 // An Entry is one part of a chunk. An event with reasoning and content gives
 // two entries of one Event.
 type Entry struct {

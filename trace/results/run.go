@@ -67,10 +67,11 @@ type Run struct {
 // Planned is what the run was to do.
 type Planned struct {
 	Requests     int64  `json:"requests"`
-	InputTokens  *int64 `json:"input_tokens"`  // sum over the rows that know them; null if none does
-	OutputTokens *int64 `json:"output_tokens"` // likewise
-	ReuseTokens  *int64 `json:"reuse_tokens"`  // of the input, what a prefix cache without limit would find: leading blocks, or the common text of a conversation; null if not known, as for literal prompts
-	DurationNS   int64  `json:"duration_ns"`   // first to last due
+	InputTokens  *int64 `json:"input_tokens"`       // sum over the rows that know them; null if none does
+	OutputTokens *int64 `json:"output_tokens"`      // likewise
+	ReuseTokens  *int64 `json:"reuse_tokens"`       // of the input, what a prefix cache without limit would find: leading blocks, or the common text of a conversation; null if not known, as for literal prompts
+	DurationNS   int64  `json:"duration_ns"`        // first to last due
+	UntilNS      *int64 `json:"until_ns,omitempty"` // nothing began that late, and how many requests there would be was for the endpoint to say: Requests is how many were sent
 }
 
 // A Probe is what a few small requests before the run found out.
@@ -105,6 +106,9 @@ type Holds struct {
 	GapsCut       int64 `json:"gaps_cut"`       // waits that --gap-cap shortened
 	GapsCutNS     int64 `json:"gaps_cut_ns"`    // by how much, in all
 	Outside       int64 `json:"outside"`        // dependencies on requests that are not part of the run
+	LeftOut       int64 `json:"left_out"`       // requests that were not sent since what they come after has failed, as --on-error says
+	Joins         int64 `json:"joins"`          // requests that came after more than one
+	JoinWaitNS    int64 `json:"join_wait_ns"`   // from the first to the last end of what they came after, in all
 	NeverEligible int64 `json:"never_eligible"` // requests that still waited when the run was stopped
 }
 
