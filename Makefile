@@ -54,7 +54,7 @@ bench-go: ## Go benchmarks of the hot paths (BENCH=pattern, BENCHTIME=1s)
 chaos: build ## kill replays at KILLS (200) random moments, and open every run (5 minutes)
 	$(GO) run ./cmd/chaos kill -n $(KILLS)
 
-false-alarms: ## compare RUN_PAIRS (200) pairs of equal and of slower simulated runs (6 minutes)
+false-alarms: ## compare RUN_PAIRS (200) pairs of equal and of slower simulated runs (6 to 10 minutes)
 	$(GO) test ./cmd/reprise -run TestFalseAlarms -v -timeout 60m -pairs $(RUN_PAIRS)
 
 soak: build ## 2,000 streams at once for SOAK (30m): memory, goroutines, descriptors and the account

@@ -130,6 +130,13 @@ func (w *wide) addProduct(a, b uint64, negative bool) {
 	w.hi, _ = bits.Add64(w.hi, hi, carry)
 }
 
+// add adds o.
+func (w *wide) add(o wide) {
+	var carry uint64
+	w.lo, carry = bits.Add64(w.lo, o.lo, 0)
+	w.hi, _ = bits.Add64(w.hi, o.hi, carry)
+}
+
 func (w wide) big() *big.Int {
 	b := big.NewInt(int64(w.hi))
 	b.Lsh(b, 64)

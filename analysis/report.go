@@ -69,6 +69,7 @@ func (s *Summary) head(p *printer) {
 // facts writes what was run, and how far it came.
 func (s *Summary) facts(p *printer) {
 	v, q := &s.Verdict, &s.Requests
+	s.mergedText(p)
 	p.pair("label", s.Label)
 	target := strings.Join(s.URLs, ", ") + ", " + s.Protocol
 	if s.HTTP != results.HTTP1 {

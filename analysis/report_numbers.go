@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"reprise/trace/results"
 )
 
 // throughput writes the rates, each with its window.
@@ -65,6 +67,27 @@ func (s *Summary) account(p *printer) {
 	}
 	p.pair("recorded", s.recordedText())
 	p.pair("client", s.clientText())
+	p.pair("histograms", s.histogramsText())
+}
+
+// histogramsText states the error bound of what is counted in histograms.
+func (s *Summary) histogramsText() string {
+	var tables, log []string
+	for _, m := range s.Metrics {
+		if m.QuantileError > 0 {
+			tables = append(tables, m.Name)
+		}
+	}
+	for _, name := range histogramsOf {
+		if h := s.histograms[name]; h != nil && h.TotalCount() > 0 {
+			log = append(log, name)
+		}
+	}
+	text := fmt.Sprintf("quantiles of %s above are of histograms: %d significant digits, at most %s above the sample", strings.Join(tables, ", "), histogramDigits, percent(HistogramError))
+	if len(log) > 0 {
+		text += fmt.Sprintf("; %s keeps %s with the same bound", results.HistogramsFile, strings.Join(log, ", "))
+	}
+	return text
 }
 
 func comparisonText(c *Comparison) string {

@@ -36,7 +36,7 @@ type collection struct {
 	late    []lateSample
 
 	sessions *rollup
-	span     span
+	spans    []*span // of each run; the first is this one's
 	tokens   Tokens
 	ttft     ratios
 	e2e      ratios
@@ -55,7 +55,7 @@ func newCollection(slo *SLO) *collection {
 		lateness: newCollector(defLateness), hold: newCollector(defHold), connect: newCollector(defConnect),
 		itl: newCollector(defITL), chunkGap: newCollector(defChunkGap), perChunk: newCollector(defPerChunk),
 		input: newCollector(defInput), output: newCollector(defOutput),
-		sessions: newRollup(),
+		sessions: newRollup(), spans: []*span{{}},
 	}
 	for i := range timings {
 		c.timings = append(c.timings, newCollector(timings[i].definition))
@@ -89,7 +89,7 @@ func (c *collection) add(r *results.Result) {
 	}
 	c.addOutcome(r)
 	c.sessions.add(r)
-	c.span.add(r)
+	c.spans[0].add(r)
 	c.addClient(r)
 	if successful(r) {
 		c.requests.Successful++

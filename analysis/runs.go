@@ -38,9 +38,9 @@ func LoadRun(ctx context.Context, run *results.Opened, name string, limits Limit
 	}
 	d := &RunData{Name: name, Run: run.Run, opened: run, Summary: c.summary(run)}
 	d.Summary.Judge(limits)
-	axis := c.span.due
-	if axis.n < c.span.sent.n { // pacing without due times
-		axis = c.span.sent
+	axis := c.spans[0].due
+	if axis.n < c.spans[0].sent.n { // pacing without due times
+		axis = c.spans[0].sent
 	}
 	d.origin, d.extent = axis.first, axis.length()
 	return d, nil

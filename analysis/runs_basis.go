@@ -136,7 +136,15 @@ func sameTrace(a, b []*RunData) bool {
 	return true
 }
 
-// Refusal is why the runs cannot be held against each other; nil if they can.
+// A BasisError says that runs do not measure the same thing.
+type BasisError struct{ Reasons []string }
+
+func (e *BasisError) Error() string {
+	return "the runs do not measure the same thing: " + strings.Join(e.Reasons, "; ")
+}
+
+// Refusal is why the runs cannot be held against each other, a *[BasisError]; nil
+// if they can.
 func Refusal(basis []BasisNote) error {
 	var reasons []string
 	for i := range basis {
@@ -147,5 +155,5 @@ func Refusal(basis []BasisNote) error {
 	if reasons == nil {
 		return nil
 	}
-	return trace.WithFix(fmt.Errorf("the runs do not measure the same thing: %s", strings.Join(reasons, "; ")), "repeat one of them as the other was made, or take them as they are with --force")
+	return trace.WithFix(&BasisError{reasons}, "repeat one of them as the other was made, or take them as they are with --force")
 }

@@ -1,6 +1,9 @@
 package analysis
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // CodeGate is the exit code of a command whose gate failed.
 const CodeGate = 4
@@ -100,7 +103,7 @@ func (c *collection) sloResult(s *Summary, all map[string]*collector) *SLOResult
 }
 
 func (g *goodput) result(s *Summary, requests int64) *Goodput {
-	out := &Goodput{Terms: g.terms, Good: g.good, Share: share(g.good, requests), AtLimit: g.limited, Unknown: g.unknown, Sessions: int64(len(g.sessions))}
+	out := &Goodput{Terms: slices.Clone(g.terms), Good: g.good, Share: share(g.good, requests), AtLimit: g.limited, Unknown: g.unknown, Sessions: int64(len(g.sessions))}
 	for _, good := range g.sessions {
 		if good {
 			out.GoodSessions++

@@ -26,6 +26,8 @@ type Summary struct {
 	Schema  int     `json:"schema"`
 	Verdict Verdict `json:"verdict"`
 
+	Merged []MergedRun `json:"merged,omitempty"` // the runs, where it holds several
+
 	Label    string            `json:"label"` // open loop, capped, ...
 	Labels   map[string]string `json:"labels"`
 	Version  string            `json:"version"` // of the program that ran it

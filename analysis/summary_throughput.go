@@ -1,10 +1,13 @@
 package analysis
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // Throughput is work per second over stated windows, without the warm-up. The
 // rates are over the whole window, which the last response may stretch: the
-// steady rate and the drain tell how much.
+// steady rate and the drain tell how much. Windows of merged runs are summed.
 type Throughput struct {
 	WindowMS         *float64 `json:"window_ms"`           // first sent to last end
 	RequestsPerS     *float64 `json:"requests_per_s"`      // successful requests / window
@@ -22,18 +25,36 @@ type Throughput struct {
 }
 
 func (c *collection) throughput() Throughput {
-	s := &c.span
 	t := Throughput{InputUncounted: c.uncounts.input, OutputUncounted: c.uncounts.output}
-	if s.due.n > 0 {
-		window := s.due.length()
-		t.ArrivalWindowMS = milliseconds(window)
-		t.DuePerS = rate(s.due.n-1, window.Seconds())
+	var due, within int64
+	var arrivals, window, steady, drain time.Duration // summed over merged runs
+	ended := false
+	for _, s := range c.spans {
+		if s.due.n > 0 {
+			due += s.due.n - 1
+			arrivals += s.due.length()
+			t.ArrivalWindowMS = milliseconds(arrivals)
+		}
+		if !s.ended {
+			continue
+		}
+		ended = true
+		window += s.lastEnd - s.sent.first
+		steady += s.sent.length()
+		drain += max(0, s.lastEnd-s.sent.last)
+		for _, end := range s.ends {
+			if end <= s.sent.last {
+				within++
+			}
+		}
 	}
-	if !s.ended {
+	if t.ArrivalWindowMS != nil {
+		t.DuePerS = rate(due, arrivals.Seconds())
+	}
+	if !ended {
 		return t
 	}
-	window := s.lastEnd - s.sent.first
-	t.WindowMS = milliseconds(window)
+	t.WindowMS, t.SteadyWindowMS, t.DrainMS = milliseconds(window), milliseconds(steady), milliseconds(drain)
 	t.RequestsPerS = rate(c.requests.Successful, window.Seconds())
 	if c.input.n > 0 {
 		t.InputTokensPerS = rate(c.input.total(), window.Seconds())
@@ -41,16 +62,7 @@ func (c *collection) throughput() Throughput {
 	if c.output.n > 0 {
 		t.OutputTokensPerS = rate(c.output.total(), window.Seconds())
 	}
-	steady := s.sent.length()
-	var within int64
-	for _, end := range s.ends {
-		if end <= s.sent.last {
-			within++
-		}
-	}
-	t.SteadyWindowMS = milliseconds(steady)
 	t.SteadyPerS = rate(within, steady.Seconds())
-	t.DrainMS = milliseconds(max(0, s.lastEnd-s.sent.last))
 	return t
 }
 

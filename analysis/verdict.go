@@ -80,6 +80,7 @@ func (s *Summary) Judge(l Limits) {
 	v.late(s)
 	v.receive(s)
 	v.records(s)
+	v.parts(s)
 	if v.Result == Invalid {
 		v.Code = CodeInvalid
 	}

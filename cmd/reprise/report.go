@@ -29,20 +29,28 @@ by input length, turn, session and model, chunks and stalls, errors, a timeline 
 requests, token and cache accounts, and the command that runs it again. The file
 needs no network, and its size does not grow with the run.
 
+Several runs, or parts of one, make one report: quantiles are those of all their
+requests, or of their merged histograms, and never averages of quantiles. Windows
+of throughputs add up. Runs of other pacing, speed, shape, protocol or output
+lengths are refused (--force).
+
 Example:
    reprise report run/ --html run/report.html
    reprise report --csv run/ > run.csv
+   reprise report monday/ tuesday/ --histograms both.hlog
    reprise report run/ --slo 'ttft_p95<800ms; tpot_p95<50ms; error_rate<1%'`
 
 func reportCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "report",
 		Usage:       "say what a run measured, and whether it measured the server",
-		ArgsUsage:   "RUN/",
+		ArgsUsage:   "RUN/...",
 		Description: reportHelp,
 		Flags: append(append(lateFlags(), sloFlags()...),
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object, as in " + results.SummaryFile},
 			&cli.BoolFlag{Name: "csv", Usage: "print one header and one row per metric"},
+			&cli.StringFlag{Name: "histograms", Usage: "also write the latencies as an HdrHistogram log, as in " + results.HistogramsFile},
+			&cli.BoolFlag{Name: "force", Usage: "merge also runs that do not measure the same thing"},
 			&cli.StringFlag{Name: "html", Usage: "also write one HTML file with tables and charts, which needs no network; - for standard output, instead of the text"},
 		),
 		Action: runReport,
@@ -50,6 +58,9 @@ func reportCommand() *cli.Command {
 }
 
 func runReport(ctx context.Context, c *cli.Command) error {
+	if c.Args().Len() > 1 {
+		return reportMerged(ctx, c, c.Args().Slice())
+	}
 	dir, err := oneArg(c, "run directory")
 	if err != nil {
 		return err
@@ -93,16 +104,10 @@ func runReport(ctx context.Context, c *cli.Command) error {
 			return err
 		}
 	}
-	w := c.Root().Writer
-	switch {
-	case html == "-":
-		err = drawn.Page(s, run).Write(w)
-	case c.Bool("json"):
-		err = writeJSON(w, s)
-	case c.Bool("csv"):
-		err = analysis.WriteCSV(w, s)
-	default:
-		err = analysis.WriteText(w, s)
+	if html == "-" {
+		err = drawn.Page(s, run).Write(c.Root().Writer)
+	} else {
+		err = writeReport(c, s)
 	}
 	if err != nil {
 		return err

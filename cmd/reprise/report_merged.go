@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+
+	"github.com/urfave/cli/v3"
+
+	"reprise/analysis"
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+// reportMerged prints one report of several runs.
+func reportMerged(ctx context.Context, c *cli.Command, dirs []string) error {
+	if c.String("html") != "" {
+		return misuse("draw each run by itself, or compare them: reprise compare A/ B/ --html F", "--html draws one run, got %d", len(dirs))
+	}
+	if c.Bool("json") && c.Bool("csv") {
+		return misuse("choose one", "--json and --csv exclude each other")
+	}
+	limits, err := lateLimits(c)
+	if err != nil {
+		return err
+	}
+	slo, err := sloFlag(c)
+	if err != nil {
+		return err
+	}
+	var runs []*results.Opened
+	seen := map[string]bool{}
+	for _, dir := range dirs {
+		if seen[filepath.Clean(dir)] {
+			return misuse("name each run once", "%s is named twice: its requests would count twice", dir)
+		}
+		seen[filepath.Clean(dir)] = true
+		run, err := results.OpenRun(dir)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, run)
+	}
+	s, err := analysis.SummarizeRuns(ctx, runs, dirs, slo, limits, c.Bool("force"))
+	if _, ok := errors.AsType[*analysis.BasisError](err); ok {
+		return misused{err, trace.Fix(err)}
+	}
+	if err != nil {
+		return err
+	}
+	if err := writeReport(c, s); err != nil {
+		return err
+	}
+	return judged(s)
+}
+
+// writeReport prints a summary as asked, and its histograms.
+func writeReport(c *cli.Command, s *analysis.Summary) error {
+	if name := c.String("histograms"); name != "" {
+		if err := writeWhole(name, func(w io.Writer) error { return analysis.WriteHistograms(w, s) }); err != nil {
+			return err
+		}
+	}
+	switch w := c.Root().Writer; {
+	case c.Bool("json"):
+		return writeJSON(w, s)
+	case c.Bool("csv"):
+		return analysis.WriteCSV(w, s)
+	default:
+		return analysis.WriteText(w, s)
+	}
+}
