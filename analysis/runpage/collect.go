@@ -39,7 +39,7 @@ type Collector struct {
 	perChunk  [mostTokensPerChunk + 2]int64 // chunks by tokens; the last is of larger ones
 	stalls    *hdrhistogram.Histogram       // ns
 	causes    map[string]*curve
-	timeline  sample
+	timeline  window
 	input     account
 	output    account
 	cached    *curve

@@ -2,7 +2,6 @@ package runpage
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"slices"
 	"time"
@@ -12,13 +11,12 @@ import (
 	"reprise/trace/results"
 )
 
-// mostLanes is how many requests the timeline shows at most: of more, a sample by
-// a hash of their id, which is the same for every reader.
+// mostLanes is how many requests the timeline shows at most: of more, those that
+// ended around the longest wait for a first token, which is where to look first.
 const mostLanes = 2000
 
 // A flight is one request of the timeline.
 type flight struct {
-	hash        uint64
 	id          int64
 	pass        int32
 	begin, sent time.Duration
@@ -29,32 +27,49 @@ type flight struct {
 // Marks of the timeline, from 1.
 var laneMarks = []string{"failed", "cut, cancelled or timed out"}
 
-// A sample keeps the flights with the smallest hashes, the largest first.
-type sample struct {
-	heap []flight
-	seen int64
+// A window keeps the requests around the longest wait. They come in the order in
+// which they ended.
+type window struct {
+	ring   []flight // the last mostLanes
+	seen   int64
+	worst  time.Duration // the longest wait so far
+	around []flight      // what the ring held when that was in its middle
+	at     int64         // how many are seen by then
 }
 
-func (s *sample) Len() int           { return len(s.heap) }
-func (s *sample) Less(i, j int) bool { return s.heap[i].hash > s.heap[j].hash }
-func (s *sample) Swap(i, j int)      { s.heap[i], s.heap[j] = s.heap[j], s.heap[i] }
-func (s *sample) Push(x any)         { s.heap = append(s.heap, x.(flight)) }
-func (s *sample) Pop() any {
-	last := s.heap[len(s.heap)-1]
-	s.heap = s.heap[:len(s.heap)-1]
-	return last
-}
-
-func (s *sample) add(r *request) {
+func (w *window) add(r *request) {
 	if !r.Sent.Known || !r.End.Known {
 		return
 	}
-	s.seen++
-	f := flight{hash: mix(uint64(r.ID)<<20 ^ uint64(r.Pass)), id: r.ID, pass: r.Pass}
-	if len(s.heap) == mostLanes && f.hash >= s.heap[0].hash {
-		return
+	f := flightOf(r)
+	if len(w.ring) < mostLanes {
+		w.ring = append(w.ring, f)
+	} else {
+		w.ring[w.seen%mostLanes] = f
 	}
-	f.sent, f.end = r.Sent.Value, max(r.End.Value, r.Sent.Value)
+	w.seen++
+	if wait := f.token - f.sent; wait > w.worst {
+		w.worst, w.at = wait, w.seen+mostLanes/2
+	}
+	if w.seen == w.at {
+		w.around = append(w.around[:0], w.ring...)
+	}
+}
+
+// shown returns the requests of the timeline in the order in which they began.
+func (w *window) shown() []flight {
+	list := slices.Clone(w.around)
+	if w.seen <= mostLanes || w.seen < w.at {
+		list = slices.Clone(w.ring) // the run ended before the window was full
+	}
+	slices.SortFunc(list, func(a, b flight) int {
+		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.id, b.id), cmp.Compare(a.pass, b.pass))
+	})
+	return list
+}
+
+func flightOf(r *request) flight {
+	f := flight{id: r.ID, pass: r.Pass, sent: r.Sent.Value, end: max(r.End.Value, r.Sent.Value)}
 	f.begin = min(r.Due.Or(r.Eligible.Or(f.sent)), f.sent)
 	f.token = f.end
 	if ttft, ok := r.ttft.Get(); ok {
@@ -68,30 +83,18 @@ func (s *sample) add(r *request) {
 			f.mark = 1
 		}
 	}
-	if heap.Push(s, f); len(s.heap) > mostLanes {
-		heap.Pop(s)
-	}
-}
-
-// mix is the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
-func mix(z uint64) uint64 {
-	z += 0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
+	return f
 }
 
 // chart puts each request into the lowest lane that is free.
-func (s *sample) chart() (chart.Chart, bool) {
-	if len(s.heap) == 0 {
+func (w *window) chart() (chart.Chart, bool) {
+	list := w.shown()
+	if len(list) == 0 {
 		return chart.Chart{}, false
 	}
-	slices.SortFunc(s.heap, func(a, b flight) int {
-		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.id, b.id), cmp.Compare(a.pass, b.pass))
-	})
 	l := &chart.Lanes{Of: "requests", Phases: []string{"before it was sent: held or late", "sent to first token: queue and prefill of the server", "first token to end: decode"}, Marks: laneMarks}
 	var free []time.Duration
-	for _, f := range s.heap {
+	for _, f := range list {
 		lane := slices.IndexFunc(free, func(t time.Duration) bool { return t <= f.begin })
 		if lane < 0 {
 			lane, free = len(free), append(free, 0)
@@ -104,15 +107,15 @@ func (s *sample) chart() (chart.Chart, bool) {
 		l.Spans = append(l.Spans, chart.Span{Name: name, Lane: lane, Mark: f.mark, At: []float64{f.begin.Seconds(), f.sent.Seconds(), f.token.Seconds(), f.end.Seconds()}})
 	}
 	c := chart.Chart{
-		ID: "timeline", Title: "Timeline of requests", Subtitle: "n " + analysis.Grouped(int64(len(s.heap))) + " requests", Wide: true,
+		ID: "timeline", Title: "Timeline of requests", Subtitle: "n " + analysis.Grouped(int64(len(list))) + " requests", Wide: true,
 		X: chart.Axis{Title: "since the run began", Unit: "s"}, Y: chart.Axis{Title: "lane", Zero: true}, Lanes: l,
 		Note: "Each bar is a request; point at one to read its id. A lane is reused when it is free and means nothing else. From outside, the wait in a server's queue cannot be told from its prefill.",
 	}
-	if s.seen > int64(len(s.heap)) {
-		c.Subtitle += fmt.Sprintf(" of %s that were sent, drawn by a hash of their ids", analysis.Grouped(s.seen))
-		c.Note += " Since this is a sample, fewer are in flight here than there were."
+	if w.seen > int64(len(list)) {
+		c.Subtitle += fmt.Sprintf(" of %s that were sent: those that ended around the longest wait for a first token, %s ms", analysis.Grouped(w.seen), msText(w.worst))
+		c.Note += " At both ends, requests that ended before or after those shown are left out."
 	}
-	c.Numbers = s.slowest()
+	c.Numbers = slowest(list)
 	return c, true
 }
 
@@ -120,8 +123,8 @@ func (s *sample) chart() (chart.Chart, bool) {
 const mostSlowest = 20
 
 // slowest names the requests of the timeline that took longest.
-func (s *sample) slowest() *chart.Table {
-	list := slices.Clone(s.heap)
+func slowest(list []flight) *chart.Table {
+	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b flight) int { return cmp.Compare(b.end-b.begin, a.end-a.begin) })
 	t := &chart.Table{
 		Title:  fmt.Sprintf("The slowest %d of them, ms", min(mostSlowest, len(list))),
