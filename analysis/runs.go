@@ -194,13 +194,31 @@ type cells struct {
 	block []uint16
 
 	count, sum []float64 // by block
+
+	// Of many numbers, the counts by block of each stride of them: to find a
+	// quantile takes strides and one stride's numbers, and not all.
+	stride  int // 0 = none
+	strides [][]float64
 }
+
+// mostStrides is how many strides there are at most.
+const mostStrides = 256
 
 func (c *cells) close(blocks int) {
 	c.count, c.sum = make([]float64, blocks), make([]float64, blocks)
 	for i, v := range c.v {
 		c.count[c.block[i]] += float64(c.n[i])
 		c.sum[c.block[i]] += float64(c.n[i]) * float64(v)
+	}
+	if len(c.v) < 4*mostStrides*blocks {
+		return
+	}
+	c.stride = (len(c.v) + mostStrides - 1) / mostStrides
+	for i := range c.v {
+		if i%c.stride == 0 {
+			c.strides = append(c.strides, make([]float64, blocks))
+		}
+		c.strides[i/c.stride][c.block[i]] += float64(c.n[i])
 	}
 }
 

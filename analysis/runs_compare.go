@@ -304,3 +304,26 @@ func (m *RunMetric) shift(c *RunComparison, metric int, a, b []int64) {
 	}
 	m.Shift, m.ShiftOf = finite(float64(stats.ShiftOfSamples(a, b))/1e6), "samples"
 }
+
+// Shapes returns the distributions of both sides that a chart can lay over one
+// another: the metrics of requests that both have, in ms.
+func (c *RunComparison) Shapes() (a, b []Shape) {
+	for i, name := range rowMetricNames {
+		x, y := rowCells(c.data[0], i, false, mostBlocks), rowCells(c.data[1], i, false, mostBlocks)
+		if len(x.v) == 0 || len(y.v) == 0 {
+			continue
+		}
+		a, b = append(a, shapeOf(name, x)), append(b, shapeOf(name, y))
+	}
+	return a, b
+}
+
+func shapeOf(name string, c *cells) Shape {
+	s := sampleOf(c)
+	d := &Dist{N: s.N(), Mean: meanOf(s) / 1e6, CDF: cdfOf(s, 1e6)}
+	d.Min, d.Max = float64(c.v[0])/1e6, float64(c.v[len(c.v)-1])/1e6
+	for i, x := range s.Quantiles1(DistQuantiles...) {
+		d.Quantiles = append(d.Quantiles, Quantile{DistQuantiles[i], x / 1e6})
+	}
+	return Shape{name, unitMS, d}
+}

@@ -27,7 +27,23 @@ func (c *cells) numbers(w []float64, out *runNumbers) bool {
 	}
 	out[0] = sum / n
 	next, seen := 1, 0.0
-	for i, v := range c.v {
+	for i := 0; i < len(c.v); i++ {
+		// Whole strides without a quantile are passed by their counts.
+		for c.stride > 0 && i%c.stride == 0 && i+c.stride <= len(c.v) {
+			within := 0.0
+			for b, times := range w {
+				within += times * c.strides[i/c.stride][b]
+			}
+			if seen+within >= math.Ceil(n*float64(runStats[next].q)/1000) {
+				break
+			}
+			seen += within
+			i += c.stride
+		}
+		if i == len(c.v) {
+			break
+		}
+		v := c.v[i]
 		seen += w[c.block[i]] * float64(c.n[i])
 		for seen >= math.Ceil(n*float64(runStats[next].q)/1000) {
 			out[next] = float64(v)

@@ -52,10 +52,10 @@ func (n *RunNumber) runs(data [2][]*RunData, of func(*RunData) *float64) {
 	if r[0].n+r[1].n == int(ka+kb) {
 		between.ratio = pooled(r)
 	}
-	if math.IsNaN(n.error) {
-		return
+	s := between // all that is known of a run with a trend
+	if !math.IsNaN(n.error) {
+		s = wider(spread{n.error, n.ratioError, n.df}, between, RunLevel)
 	}
-	s := wider(spread{n.error, n.ratioError, n.df}, between, RunLevel)
 	n.error, n.ratioError, n.df = s.difference, s.ratio, s.df
 }
 

@@ -88,10 +88,18 @@ func TestCompareRuns(t *testing.T) {
 	if m.Name != "tpot" || m.ShiftOf != "pairs" || math.Abs(*m.Shift-0.5) > 0.1 || *m.Delta < 0.2 {
 		t.Errorf("effect of %s: shift %v of %s, delta %v", m.Name, *m.Shift, m.ShiftOf, *m.Delta)
 	}
+	for _, shapes := range [][]Shape{first(c.Shapes()), second(c.Shapes())} {
+		if len(shapes) != rowMetrics || shapes[0].Name != "ttft" || math.Abs(shapes[0].Mean-100) > 3 || shapes[0].CDF[0].X < 10 || shapes[0].CDF[len(shapes[0].CDF)-1].P != 1 {
+			t.Errorf("%d shapes, first %+v", len(shapes), shapes[0])
+		}
+	}
 	if mean := numberOf(t, c, "itl_mean"); math.Abs(*mean.A-*numberOf(t, c, "tpot_mean").A) > 0.01 {
 		t.Errorf("itl and tpot of equal answers are %v and %v", *mean.A, *n.A)
 	}
 }
+
+func first(a, _ []Shape) []Shape  { return a }
+func second(_, b []Shape) []Shape { return b }
 
 // TestCompareRunsWithItself: nothing differs from itself.
 func TestCompareRunsWithItself(t *testing.T) {
@@ -195,7 +203,7 @@ func TestRunGates(t *testing.T) {
 }
 
 // TestTrendHasNoInterval: a run in which a queue grows says nothing of how much
-// its TTFT varies.
+// its TTFT varies; several runs do.
 func TestTrendHasNoInterval(t *testing.T) {
 	growing := func(name string, seed uint64) *RunData {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -215,6 +223,10 @@ func TestTrendHasNoInterval(t *testing.T) {
 	c := comparedRuns(t, []*RunData{growing("a", 1)}, []*RunData{growing("b", 2)})
 	if n := numberOf(t, c, "ttft_mean"); n.Verdict != Unjudged || n.Lo != nil {
 		t.Errorf("ttft_mean %+v", n)
+	}
+	c = comparedRuns(t, []*RunData{growing("a1", 1), growing("a2", 2)}, []*RunData{growing("b1", 3), growing("b2", 4)})
+	if n := numberOf(t, c, "ttft_mean"); n.df != 2 || n.Lo == nil || n.Verdict != WithinNoise {
+		t.Errorf("ttft_mean of two runs a side %+v", n)
 	}
 }
 
@@ -243,5 +255,29 @@ func TestGoldenRunComparison(t *testing.T) {
 	golden(t, "runs.json", append(out, '\n'))
 	if parts := RunsParts(c); len(parts) < 10 {
 		t.Errorf("%d parts", len(parts))
+	}
+}
+
+// TestStrides: quantiles by strides are those of the whole walk, whatever was
+// drawn.
+func TestStrides(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	const blocks = 3
+	c := &cells{}
+	for i := range 4*mostStrides*blocks + 77 {
+		c.v, c.n, c.block = append(c.v, int64(i/3)), append(c.n, 1+random.Int64N(4)), append(c.block, uint16(random.IntN(blocks)))
+	}
+	c.close(blocks)
+	if c.stride == 0 {
+		t.Fatal("no strides")
+	}
+	walk := *c
+	walk.stride = 0
+	for range 200 {
+		w := draw{float64(random.IntN(3)), float64(random.IntN(3)), float64(random.IntN(3))}
+		var got, want runNumbers
+		if ok := c.numbers(w, &got); ok != walk.numbers(w, &want) || got != want {
+			t.Fatalf("drawn %v: %v, want %v", w, got, want)
+		}
 	}
 }

@@ -129,9 +129,19 @@ func burstLines(f *analysis.Fidelity, prefix string) (Chart, bool) {
 }
 
 // RunsPage is the page of reprise compare of runs: gates, verdicts, all numbers
-// and their changes with intervals.
+// and their changes with intervals, and the distributions over one another.
 func RunsPage(c *analysis.RunComparison) *Page {
-	return &Page{Title: sideTitle(&c.B) + " against " + sideTitle(&c.A), Sections: Sections(analysis.RunsParts(c))}
+	page := &Page{Title: sideTitle(&c.B) + " against " + sideTitle(&c.A), Sections: Sections(analysis.RunsParts(c))}
+	var charts []Chart
+	a, b := c.Shapes()
+	for i, x := range a {
+		q := Quantity{ID: strings.ReplaceAll(x.Name, "_", "-"), Title: x.Name, Axis: x.Name, Unit: x.Unit}
+		if drawn, ok := CDF(q, []Sample{{"a: " + sideTitle(&c.A), x.Dist}, {"b: " + sideTitle(&c.B), b[i].Dist}}); ok {
+			charts = append(charts, drawn)
+		}
+	}
+	page.insert("effect sizes", charts)
+	return page
 }
 
 func sideTitle(s *analysis.RunSide) string {
