@@ -26,7 +26,7 @@ func report(ctx context.Context, err error, stderr io.Writer) int {
 			fix = m.fix
 		}
 	}
-	if v, ok := errors.AsType[verdict](err); ok {
+	if v, ok := errors.AsType[verdict](err); ok && !failedBeside(err) {
 		code = v.code
 	}
 	fmt.Fprintf(stderr, "reprise: error: %s\n", strings.TrimSpace(err.Error()))
@@ -34,4 +34,19 @@ func report(ctx context.Context, err error, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "reprise: hint: %s\n", fix)
 	}
 	return code
+}
+
+// failedBeside says whether err joins a verdict with a failure, such as a run that
+// was aborted: a failure goes before any verdict.
+func failedBeside(err error) bool {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return false
+	}
+	for _, e := range joined.Unwrap() {
+		if _, ok := errors.AsType[verdict](e); !ok {
+			return true
+		}
+	}
+	return false
 }

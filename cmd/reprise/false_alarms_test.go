@@ -15,7 +15,7 @@ import (
 	"reprise/trace/results"
 )
 
-var pairsOfRuns = flag.Int("pairs", 4, "pairs of simulated runs that are compared")
+var pairsOfRuns = flag.Int("pairs", 2, "pairs of simulated runs that are compared")
 
 // requestsPerRun is n of each simulated run.
 const requestsPerRun = 2000
