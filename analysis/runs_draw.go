@@ -172,17 +172,22 @@ func (s *scheme) common(a, b []float64) float64 {
 // corrected sets the degrees of freedom, and widens a spread by what neighbouring
 // blocks have in common: n blocks with a correlation of rho from one to the next
 // are worth n (1 - rho) / (1 + rho) independent ones, as in an autoregressive
-// process. A series above mostCommon has a trend rather than a level: it says
-// nothing of how much its mean varies.
+// process. Above mostCommon a run has a trend rather than a level, as of a
+// growing queue, and hardly says how much its numbers vary: it counts as leastDF
+// does.
 func (s *scheme) corrected(sp spread, rho float64) spread {
-	if rho > mostCommon {
-		return noSpread
+	trend := rho > mostCommon
+	if trend {
+		rho = trendCommon
 	}
 	worth := (1 - rho) / (1 + rho)
 	sp.difference, sp.ratio = sp.difference/math.Sqrt(worth), sp.ratio/math.Sqrt(worth)
 	sp.df = float64(len(s.usedA))*worth - 1
 	if !s.paired {
 		sp.df += float64(len(s.usedB))*worth - 1
+	}
+	if sp.df = max(sp.df, leastDF); trend {
+		sp.df = leastDF
 	}
 	return sp
 }
@@ -209,8 +214,11 @@ func lagOne(series []float64, used []int) float64 {
 	return min(max((sum/m.m2+1/n)/(1-4/n), 0), 1)
 }
 
-// mostCommon is the largest correlation that is corrected for.
-const mostCommon = 0.7
+const (
+	mostCommon  = 0.7 // largest correlation that is taken as it is
+	trendCommon = 0.9 // what stands for a larger one
+	leastDF     = 2
+)
 
 // series is a number by block, for the correlation of neighbours: the mean, or
 // the share of samples up to the quantile of all; NaN in a block without one.

@@ -218,10 +218,10 @@ func signed(ms float64) string {
 func (c *RunComparison) definitions() [][2]string {
 	list := [][2]string{
 		{"change", "b / a - 1, of numbers of all requests that were successful on the side (lateness: all dispatched); quantiles are nearest-rank, several runs of a side are one sample"},
-		{"interval", fmt.Sprintf("95 %% for each number alone: bootstrap of blocks (%d replicates), Student's t with the degrees of freedom of the blocks; the wider of blocks of time and of sessions, and of what varies from run to run where a side has several", runReplicates)},
+		{"interval", fmt.Sprintf("95 %% for each number alone: bootstrap of blocks (%d replicates), Student's t with the degrees of freedom of the blocks; the wider of blocks of time and of sessions, and of what varies from run to run where a side has several; widened by what neighbouring blocks have in common, most of all where a run has a trend rather than a level, as of a growing queue", runReplicates)},
 		{"differs", "at most 5 % of comparisons of equal runs have any number that does (Holm, over all numbers)"},
 		{"perhaps", "its own interval excludes no change, but among so many numbers chance does that too"},
-		{"no interval", "too few blocks, fewer than 5 samples above the quantile, or a trend rather than a level, as of a growing queue; several runs a side give one"},
+		{"no interval", "too few blocks, or fewer than 5 samples above the quantile; several runs a side give one"},
 		{"rates", "error_rate: failed / ended, without cut and cancelled requests; others: successful requests and their tokens over first sent to last end, blocks drawn on each side apart"},
 		{"Cliff's delta", "P(b > a) - P(b < a) for a sample of each: 0 no tendency, 1 all of b above all of a"},
 		{"shift", "Hodges-Lehmann: median of the means of any two differences of pairs, or median of all differences of a sample of b and one of a"},
