@@ -29,6 +29,11 @@ by input length, turn, session and model, chunks and stalls, errors, a timeline 
 requests, token and cache accounts, and the command that runs it again. The file
 needs no network, and its size does not grow with the run.
 
+--export aiperf writes profile_export_aiperf.json, .csv and profile_export.jsonl in
+AIPerf's names, units and formulas; benchstat writes benchmark.txt, Go benchmark
+lines for benchstat; requests-csv and requests-parquet write one row per request
+with every metric of it (request_metrics.csv, .parquet).
+
 Several runs, or parts of one, make one report: quantiles are those of all their
 requests, or of their merged histograms, and never averages of quantiles. Windows
 of throughputs add up. Runs of other pacing, speed, shape, protocol or output
@@ -37,6 +42,7 @@ lengths are refused (--force).
 Example:
    reprise report run/ --html run/report.html
    reprise report --csv run/ > run.csv
+   reprise report run/ --export aiperf --export-to aiperf/
    reprise report monday/ tuesday/ --histograms both.hlog
    reprise report run/ --slo 'ttft_p95<800ms; tpot_p95<50ms; error_rate<1%'`
 
@@ -49,6 +55,8 @@ func reportCommand() *cli.Command {
 		Flags: append(append(lateFlags(), sloFlags()...),
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object, as in " + results.SummaryFile},
 			&cli.BoolFlag{Name: "csv", Usage: "print one header and one row per metric"},
+			&cli.StringSliceFlag{Name: "export", Usage: "also write what other programs read: " + exportNames() + " (repeatable)"},
+			&cli.StringFlag{Name: "export-to", Usage: "directory for the files of --export (default: the run directory); - for standard output, instead of the text, where it is one file"},
 			&cli.StringFlag{Name: "histograms", Usage: "also write the latencies as an HdrHistogram log, as in " + results.HistogramsFile},
 			&cli.BoolFlag{Name: "force", Usage: "merge also runs that do not measure the same thing"},
 			&cli.StringFlag{Name: "html", Usage: "also write one HTML file with tables and charts, which needs no network; - for standard output, instead of the text"},
@@ -72,6 +80,10 @@ func runReport(ctx context.Context, c *cli.Command) error {
 	if html == "-" && (c.Bool("json") || c.Bool("csv")) {
 		return misuse("name a file for the page", "--html - writes to standard output, as --json and --csv do")
 	}
+	exports, err := exportsOf(c, dir)
+	if err != nil {
+		return err
+	}
 	limits, err := lateLimits(c)
 	if err != nil {
 		return err
@@ -94,19 +106,28 @@ func runReport(ctx context.Context, c *cli.Command) error {
 	if html != "" {
 		watchers = append(watchers, drawn.Add)
 	}
-	s, err := analysis.SummarizeSLO(ctx, run, slo, watchers...)
+	if err := exports.open(&run.Run); err != nil {
+		return err
+	}
+	defer exports.abort()
+	s, err := analysis.SummarizeSLO(ctx, run, slo, append(watchers, exports.add)...)
 	if err != nil {
 		return err
 	}
 	s.Judge(limits)
+	if err := exports.write(s, run.Run.Host); err != nil {
+		return err
+	}
 	if html != "" && html != "-" {
 		if err := writeWhole(html, drawn.Page(s, run).Write); err != nil {
 			return err
 		}
 	}
-	if html == "-" {
+	switch {
+	case exports.printed:
+	case html == "-":
 		err = drawn.Page(s, run).Write(c.Root().Writer)
-	} else {
+	default:
 		err = writeReport(c, s)
 	}
 	if err != nil {

@@ -18,6 +18,9 @@ func reportMerged(ctx context.Context, c *cli.Command, dirs []string) error {
 	if c.String("html") != "" {
 		return misuse("draw each run by itself, or compare them: reprise compare A/ B/ --html F", "--html draws one run, got %d", len(dirs))
 	}
+	if len(c.StringSlice("export")) > 0 {
+		return misuse("export each run by itself", "--export takes one run, got %d", len(dirs))
+	}
 	if c.Bool("json") && c.Bool("csv") {
 		return misuse("choose one", "--json and --csv exclude each other")
 	}

@@ -62,6 +62,59 @@ def aiperf(fast):
         print(f"aiperf: {name}: {len(exported)} rows in {len(sessions)} sessions, {tokens} tokens in blocks")
 
 
+def aiperf_run(run):
+    """AIPerf loads the files of a run as its own; every statistic of the summary is
+    what AIPerf's code makes of the records, and names, headers and units are those
+    of its registry."""
+    import csv
+
+    import numpy
+    from aiperf.common.models.export_models import JsonExportData
+    from aiperf.common.models.record_models import MetricRecordInfo
+    from aiperf.metrics.metric_dicts import metric_result_from_array
+    from aiperf.metrics.metric_registry import MetricRegistry
+    from aiperf.plot.core.data_loader import DataLoader
+
+    directory = OUT / run
+    loaded = DataLoader().load_run(directory)
+    records = [MetricRecordInfo.model_validate(r) for r in lines(f"{run}/profile_export.jsonl")]
+    equal(f"aiperf records of {run}", len(loaded.requests), len(records))
+    summary = JsonExportData.model_validate_json((directory / "profile_export_aiperf.json").read_text())
+    metrics = {k: v for k, v in summary.model_dump().items() if isinstance(v, dict) and "unit" in v}
+    measured = [r for r in records if r.metadata.benchmark_phase == "profiling"]
+    equal(f"aiperf warm-up of {run}", len(records) - len(measured), 5)
+    values = {}
+    for r in measured:
+        for tag, m in r.metrics.items():
+            unit = MetricRegistry.get_class(tag).display_unit or MetricRegistry.get_class(tag).unit
+            equal(f"aiperf unit of {tag}", m.unit, str(unit))
+            values.setdefault(tag, []).extend(m.value if isinstance(m.value, list) else [m.value])
+    headers = {row[0] for row in csv.reader((directory / "profile_export_aiperf.csv").open()) if row}
+    for tag, m in metrics.items():
+        known = MetricRegistry.get_class(tag)
+        unit = str(known.display_unit or known.unit)
+        equal(f"aiperf unit of {tag}", m["unit"], unit)
+        title = known.header if unit.lower() in {"count", "requests"} else f"{known.header} ({unit})"
+        equal(f"aiperf column {title}", title in headers, True)
+        if tag not in values:
+            equal(f"aiperf {tag} is a single number", m.get("p50"), None)
+            continue
+        want = metric_result_from_array(tag, known.header, unit, numpy.array(values[tag], dtype=float), float(sum(values[tag])))
+        slack = 0.002 if tag == "inter_chunk_latency" else 1e-6  # a histogram's samples
+        for stat in ["avg", "min", "max", "sum", "std", "count"] + ([] if slack > 1e-3 else ["p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99"]):
+            a, b = m.get(stat), getattr(want, stat)
+            equal(f"aiperf {tag} {stat}: {a} against {b}", abs(a - b) <= slack * abs(b) + 1e-6, True)
+    good = [r for r in measured if r.error is None]
+    equal(f"aiperf request_count of {run}", metrics["request_count"]["avg"], len(good))
+    equal(f"aiperf errors of {run}", sum(e.count for e in summary.error_summary), len(measured) - len(good))
+    start = min(r.metadata.request_start_ns for r in good)
+    end = max(r.metadata.request_start_ns + r.metrics["request_latency"].value * 1e6 for r in good)
+    equal(f"aiperf benchmark_duration of {run}", abs(metrics["benchmark_duration"]["avg"] - (end - start) / 1e9) < 1e-5, True)
+    met = sum(r.metrics["time_to_first_token"].value < 40 for r in good)
+    equal(f"aiperf good_request_count of {run}", metrics["good_request_count"]["avg"], met)
+    print(f"aiperf: {run}: {len(records)} records, {len(metrics)} metrics as AIPerf computes them, {len(measured) - len(good)} errors")
+
+
 def without_torch():
     """guidellm imports PyTorch for what is not loading; a stand-in is enough."""
     import datasets  # noqa: F401 - both look for PyTorch when they are imported
@@ -127,5 +180,7 @@ def inference_perf():
 
 fast = tokenizer()
 aiperf(fast)
+for run in ["run-a", "run-b"]:
+    aiperf_run(run)
 guidellm(fast)
 inference_perf()
