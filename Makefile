@@ -18,7 +18,7 @@ RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-cloud test-cloud demo test lint bench bench-report bench-go chaos false-alarms soak fuzz race interop interop-parquet interop-loaders check-metrics sweep-test vocab-test clean
+.PHONY: help build build-cloud test-cloud demo test lint bench bench-peers bench-report bench-go chaos false-alarms soak fuzz race interop interop-parquet interop-loaders check-metrics sweep-test vocab-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ lint: ## gofmt, go vet, staticcheck
 bench: ## the claims about speed: ratios to reference arms in one run (RUN=pattern, PAIRS=5)
 	$(GO) build -o bin/bench ./cmd/bench
 	bin/bench -pairs $(PAIRS) -run '$(RUN)' -out out/bench.json
+
+bench-peers: build ## client CPU and highest rate on time against AIPerf and inference-perf (15 minutes); needs python3 and pip
+	$(GO) build -o bin/bench ./cmd/bench
+	.ci/bench-peers
 
 bench-report: ## the page of a run of a million requests: time, memory and size (ROWS=1000000)
 	REPRISE_REPORT_ROWS=$(ROWS) $(GO) test -count=1 -v -timeout 30m -run '^TestLargeRun$$' ./analysis/runpage

@@ -125,8 +125,6 @@ func shortRow(id int, at time.Duration, tokens int64) trace.Request {
 	return trace.Request{ID: int64(id), Operation: trace.OpChat, Arrival: trace.Some(at), InputTokens: trace.Some(int64(9)), OutputTokens: trace.Some(tokens)}
 }
 
-func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
-
 func (w *work) lateness(late []time.Duration) {
 	slices.Sort(late)
 	at := func(q float64) float64 { return micros(late[min(len(late)-1, int(q*float64(len(late))))]) }

@@ -2,6 +2,7 @@
 // reference arm in the same run, or a bound that a whole command keeps.
 //
 //	go run ./cmd/bench [-pairs N] [-run REGEXP] [-out FILE]
+//	go run ./cmd/bench peers [-aiperf PROGRAM ...]    # other load generators
 //
 // Every arm runs as a child process of its own, arms alternate, CPU time is what
 // the child used (getrusage), and the ratio is that of the medians, with the
@@ -73,6 +74,13 @@ var published = math.Inf(1)
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "arm" {
 		if err := child(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == "peers" {
+		if err := peers(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}

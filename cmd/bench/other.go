@@ -17,3 +17,7 @@ func truthMeasures() []measure { return nil }
 func hog() error { return errLinux }
 
 func stall(string) error { return errLinux }
+
+func account([]string) error {
+	return errors.New("the CPU of all descendants is counted on Linux only")
+}

@@ -54,6 +54,8 @@ func child(args []string) error {
 		return hog()
 	case "stall":
 		return stall(args[1])
+	case "account":
+		return account(args[3:])
 	}
 	return fmt.Errorf("no arm %s of %s", args[1], args[0])
 }
@@ -109,3 +111,5 @@ func peakRSS() float64 {
 	}
 	return float64(r.Maxrss) * unit
 }
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
