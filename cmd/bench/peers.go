@@ -65,7 +65,7 @@ func peers(args []string) error {
 	tokenizer := flags.String("tokenizer", "", "directory with a tokenizer that both load")
 	skipped := flags.String("skipped", "", "tools that are left out, with the reasons, separated by |")
 	out := flags.String("out", "", "file for all samples, as JSON")
-	flags.IntVar(&p.pairs, "pairs", 3, "pairs of runs, in turn")
+	flags.IntVar(&p.pairs, "pairs", 2, "pairs of runs, in turn")
 	flags.Float64Var(&p.seconds, "seconds", 4, "length of a rung of the ladder of rates")
 	flags.Float64Var(&p.most, "most", 16000, "highest rate of the ladder, requests/s")
 	if err := flags.Parse(args); err != nil {
@@ -142,7 +142,7 @@ func (p *peersRun) compareCPU(w io.Writer, s shape) (all []outcome, err error) {
 	first.requests /= cpuFirst
 	slope := make([][]float64, len(p.tools)) // ms of CPU a request
 	total := make([][]float64, len(p.tools))
-	last := make([]outcome, len(p.tools))
+	whole := make([][]outcome, len(p.tools))
 	for pair := range p.pairs {
 		for i, t := range p.tools {
 			if t.pairs > 0 && pair >= t.pairs {
@@ -157,17 +157,23 @@ func (p *peersRun) compareCPU(w io.Writer, s shape) (all []outcome, err error) {
 				return nil, err
 			}
 			all = append(all, a, b)
-			last[i] = b
+			whole[i] = append(whole[i], b)
 			slope[i] = append(slope[i], (b.Spent.CPU-a.Spent.CPU)/float64(s.requests-first.requests)*1e3)
 			total[i] = append(total[i], b.Spent.CPU)
 		}
 	}
-	fmt.Fprintf(w, "| %d requests at %g/s, prompts of %d tokens, answers of %d tokens, one a chunk, %v apart | CPU a request, start-up excluded | range | CPU of the whole run | p99 of \\|arrival - due\\| | TTFT error, p50 (p99) | ITL error, p50 (p99) |\n| --- | --- | --- | --- | --- | --- | --- |\n",
+	fmt.Fprintf(w, "| %d requests at %g/s, prompts of %d tokens, %d tokens an answer, one a chunk, %v apart | CPU a request, start-up excluded | range | CPU of the whole run | p99 of \\|arrival - due\\| | TTFT error, p50 (p99) | ITL error, p50 (p99) |\n| --- | --- | --- | --- | --- | --- | --- |\n",
 		s.requests, s.rate, promptTokens, s.tokens, step)
 	for i, t := range p.tools {
-		r := last[i]
-		fmt.Fprintf(w, "| %s %s | %.3g ms | %.3g to %.3g (n %d) | %.3g s | %.3g ms | %.0f us (%.0f) | %.1f us (%.1f) |\n", t.name, t.version, quantile(slope[i], 0.5), slices.Min(slope[i]), slices.Max(slope[i]), len(slope[i]),
-			quantile(total[i], 0.5), r.Held.OffP99, r.Truth.TTFT, r.Truth.TTFTP99, r.Truth.ITL, r.Truth.ITLP99)
+		mid := func(of func(outcome) float64) float64 { return medianOf(whole[i], of) }
+		itl := "n/a" // of one token
+		if s.tokens > 1 {
+			itl = fmt.Sprintf("%.1f us (%.1f)", mid(func(o outcome) float64 { return o.Truth.ITL }), mid(func(o outcome) float64 { return o.Truth.ITLP99 }))
+		}
+		fmt.Fprintf(w, "| %s %s | %.3g ms | %.3g to %.3g (n %d) | %.3g s | %.3g ms | %.0f us (%.0f) | %s |\n", t.name, t.version, quantile(slope[i], 0.5), slices.Min(slope[i]), slices.Max(slope[i]), len(slope[i]),
+			quantile(total[i], 0.5), mid(func(o outcome) float64 { return o.Held.OffP99 }),
+			mid(func(o outcome) float64 { return o.Truth.TTFT }), mid(func(o outcome) float64 { return o.Truth.TTFTP99 }),
+			itl)
 	}
 	fmt.Fprintln(w)
 	for i, t := range p.tools[1:] {
@@ -176,6 +182,15 @@ func (p *peersRun) compareCPU(w io.Writer, s shape) (all []outcome, err error) {
 	}
 	fmt.Fprintln(w)
 	return all, nil
+}
+
+// medianOf is the median of a figure over the runs.
+func medianOf(runs []outcome, of func(outcome) float64) float64 {
+	values := make([]float64, len(runs))
+	for i, o := range runs {
+		values[i] = of(o)
+	}
+	return quantile(values, 0.5)
 }
 
 // ladder raises the rate by steps of sqrt(2) until two rates in a row fail. One
