@@ -83,7 +83,7 @@ func (s *Summary) facts(p *printer) {
 		Grouped(s.Planned.Requests), s.plannedTime(), plannedTokens(s.Planned.InputTokens), plannedTokens(s.Planned.OutputTokens)))
 	sent := fmt.Sprintf("%s requests, %s recorded", Grouped(q.Sent), Grouped(q.Recorded))
 	if q.WarmUp > 0 {
-		sent += fmt.Sprintf(", %s of the warm-up, in none of the numbers", Grouped(q.WarmUp))
+		sent += fmt.Sprintf(", %s of the warm-up or cool-down, in none of the numbers", Grouped(q.WarmUp))
 	}
 	switch {
 	case q.Killed:

@@ -22,6 +22,7 @@ func (s *Summary) throughput(p *printer) {
 		p.pair("steady", fmt.Sprintf("%s requests/s completed over %s, first to last sent", rateText(t.SteadyPerS), spanText(t.SteadyWindowMS)))
 		p.pair("drain", spanText(t.DrainMS)+", last sent to last end")
 	}
+	s.steady(p)
 	if t.ArrivalWindowMS != nil {
 		p.pair("arrivals", fmt.Sprintf("%s requests/s due over %s, first to last due", rateText(t.DuePerS), spanText(t.ArrivalWindowMS)))
 	}

@@ -23,7 +23,7 @@ func successful(r *results.Result) bool {
 }
 
 // A collection is what one pass over the results of a run gathers. Its memory
-// grows by about 170 bytes a request; tokens and chunks go to histograms of
+// grows by about 220 bytes a request; tokens and chunks go to histograms of
 // fixed size.
 type collection struct {
 	requests Requests
@@ -41,6 +41,8 @@ type collection struct {
 	ttft     ratios
 	e2e      ratios
 	uncounts struct{ input, output int64 } // successful requests without the count
+
+	flown []flown // of this run's requests that were sent and have ended
 
 	erroneous int64
 	slo       *SLO       // nil if none was asked for
@@ -83,17 +85,18 @@ func (c *collection) add(r *results.Result) {
 	if r.Dispatched.Known {
 		c.requests.dispatchedAll++
 	}
-	if r.Phase.Known && r.Phase.Value == PhaseWarmUp {
+	if !r.Measured() {
 		c.requests.WarmUp++
 		return
 	}
+	m := newFlown(r)
 	c.addOutcome(r)
 	c.sessions.add(r)
 	c.spans[0].add(r)
 	c.addClient(r)
 	if successful(r) {
 		c.requests.Successful++
-		c.addLatency(r)
+		c.addLatency(r, &m)
 		c.addChunks(r)
 		c.addTokens(r)
 		c.ttft.add(r.RecordedTTFT, results.TTFT, r)
@@ -102,6 +105,9 @@ func (c *collection) add(r *results.Result) {
 		c.tokens.Unsuccessful.add(r)
 	}
 	c.addGood(r)
+	if r.Sent.Known && r.End.Known {
+		c.flown = append(c.flown, m)
+	}
 }
 
 // addGood takes what a request is to the error rate and to goals.
@@ -173,10 +179,11 @@ func (c *collection) addClient(r *results.Result) {
 	}
 }
 
-func (c *collection) addLatency(r *results.Result) {
+func (c *collection) addLatency(r *results.Result, m *flown) {
 	for i := range timings {
 		if v, ok := timings[i].of(r); ok {
 			c.timings[i].one(int64(v))
+			m.take(timings[i].name, int64(v))
 		} else {
 			c.timings[i].absent.add(timings[i].why(r))
 		}

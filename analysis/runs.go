@@ -96,7 +96,7 @@ func (d *RunData) collect(ctx context.Context, a *axis) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if r.Phase.Known && r.Phase.Value == PhaseWarmUp || r.Outcome == results.OutcomeUnsent {
+		if !r.Measured() || r.Outcome == results.OutcomeUnsent {
 			continue
 		}
 		d.collectRow(&r, a)

@@ -57,6 +57,7 @@ type Summary struct {
 	Late       *Slices         `json:"lateness_slices"` // null if nothing was dispatched
 	Sessions   *Sessions       `json:"sessions"`        // null if no request names one
 	Throughput Throughput      `json:"throughput"`
+	Steady     *Steady         `json:"steady"` // null for merged runs
 	Tokens     Tokens          `json:"tokens"`
 	Recorded   Recorded        `json:"recorded"`
 	Client     *results.Client `json:"client"` // null in a run that was killed
@@ -83,7 +84,7 @@ func (w Warnings) MarshalJSON() ([]byte, error) {
 // count in Recorded, RecordsLost, Unsent, Capped and Overlaps; the rest is without them.
 type Requests struct {
 	Recorded    int64 `json:"recorded"`   // rows of the results
-	WarmUp      int64 `json:"warm_up"`    // of these, in the phase warm-up
+	WarmUp      int64 `json:"warm_up"`    // of these, in the phases warm-up and cool-down
 	Dispatched  int64 `json:"dispatched"` // the client acted
 	Sent        int64 `json:"sent"`       // a byte was written
 	Successful  int64 `json:"successful"` // outcome ok or not_streamed
@@ -131,7 +132,7 @@ func (s ratios) paired() Paired {
 
 // Summarize computes the numbers of a run in one pass over its results, with
 // the default limits of the verdict ([Summary.Judge] applies others). Its
-// memory grows by about 170 bytes a request, and not with tokens. Each watcher
+// memory grows by about 220 bytes a request, and not with tokens. Each watcher
 // sees every result too, those of the warm-up included, in the order of the file.
 func Summarize(ctx context.Context, run *results.Opened, watchers ...func(*results.Result)) (*Summary, error) {
 	return SummarizeSLO(ctx, run, nil, watchers...)
@@ -190,6 +191,9 @@ func (c *collection) summary(run *results.Opened) *Summary {
 	}
 	s.Failing, s.ErrorRate = c.failing(), c.errorRate()
 	s.SLO = c.sloResult(s, all)
+	if len(c.spans) == 1 {
+		s.Steady = steadyOf(c.flown)
+	}
 	s.Judge(Limits{})
 	s.Warnings = s.warnings()
 	return s

@@ -55,6 +55,10 @@ type Config struct {
 
 	OnError string // "" = ErrorWait: what an error does to those that come after it
 	WarmUp  WarmUp // what is sent first, and kept apart
+	// CoolDown is the last part of the run that is kept apart likewise; only where it is
+	// known when the last request begins.
+	CoolDown time.Duration
+	Phase    string // name of the phase of all other requests; "" = none
 
 	MaxInFlight  int           // cap on requests in flight; 0 = none: open loop
 	Timeout      time.Duration // per request, from sent; 0 = DefaultTimeout, below 0 = none

@@ -79,6 +79,23 @@ func (l Load) check(s *Selection) error {
 	return nil
 }
 
+// coolDown is when the cool-down begins.
+func (s *Survey) coolDown(c *Config) (time.Duration, error) {
+	end := c.Selection.Duration
+	switch {
+	case c.CoolDown == 0:
+		return 0, nil
+	case end == 0 && (c.Selection.Load.closed() || c.pace() == PaceThink):
+		return 0, trace.WithFix(fmt.Errorf("--cooldown %v: nobody knows when the last request of this load begins", c.CoolDown), "give it an end: --duration 60s")
+	case end == 0:
+		end = s.lastDue
+	}
+	if begin := end - c.CoolDown; begin > c.WarmUp.For {
+		return begin, nil
+	}
+	return 0, trace.WithFix(fmt.Errorf("--cooldown %v: the run is %v long, so nothing is left to measure", c.CoolDown, end), "make it shorter, or the run longer")
+}
+
 // checkLoad refuses what does not go with the load.
 func (c *Config) checkLoad() error {
 	l := c.Selection.Load
@@ -91,8 +108,8 @@ func (c *Config) checkLoad() error {
 		return trace.WithFix(fmt.Errorf("sessions that follow one another have no due times, which --pace %s needs", c.pace()), "leave out --pace, or use --pace think")
 	case l.Kind == LoadConcurrency && c.pace() == PaceCausal:
 		return trace.WithFix(fmt.Errorf("--concurrency has no due times, which --pace causal needs"), "leave out --pace: turns then follow their answers by the recorded wait; or use --pace schedule, which ignores what comes after what")
-	case c.WarmUp.For < 0 || c.WarmUp.Requests < 0:
-		return fmt.Errorf("--warmup: must not be below 0")
+	case c.WarmUp.For < 0 || c.WarmUp.Requests < 0 || c.CoolDown < 0:
+		return fmt.Errorf("--warmup and --cooldown: must not be below 0")
 	}
 	switch c.OnError {
 	case "", ErrorWait:

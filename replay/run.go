@@ -38,6 +38,9 @@ func Run(ctx context.Context, c Config) (*results.Run, error) {
 		return nil, err
 	}
 	r := &run{c: &c, survey: survey, inFlight: map[session]int{}}
+	if r.cool, err = survey.coolDown(&c); err != nil {
+		return nil, err
+	}
 	if c.paced() {
 		r.pacer = newPacer(&c)
 	}
@@ -58,10 +61,11 @@ type run struct {
 	targets   []*target
 	responses pool
 	recorder  *recorder
-	spare     sync.Pool // of *flight
-	rows      sync.Pool // of *trace.Request
-	buffers   sync.Pool // of *[]byte: requests
-	room      int       // bytes before a request's body, for the longest head
+	spare     sync.Pool     // of *flight
+	rows      sync.Pool     // of *trace.Request
+	buffers   sync.Pool     // of *[]byte: requests
+	cool      time.Duration // when the cool-down begins
+	room      int           // bytes before a request's body, for the longest head
 	renderer  *renderer
 	pacer     *pacer  // nil for PaceSchedule
 	forest    *forest // nil but for LoadTrees
@@ -315,9 +319,7 @@ func (r *run) send(ctx context.Context, f *flight, seq int) {
 	if f.unsent == "" && !r.hold(ctx, f) {
 		return
 	}
-	if f.warm || r.c.WarmUp.holds(f.res.Eligible.Value, seq) {
-		f.res.Phase = trace.Some(results.PhaseWarmUp)
-	}
+	f.res.Phase = r.phase(f, seq)
 	r.flights.Add(1)
 	if f.unsent != "" {
 		f.res.Outcome, f.res.Cause = results.OutcomeUnsent, trace.Some(f.unsent)
@@ -339,6 +341,19 @@ func (r *run) send(ctx context.Context, f *flight, seq int) {
 		r.worst.Store(late)
 	}
 	f.send(r.targets[seq%len(r.targets)])
+}
+
+// phase is that of a request.
+func (r *run) phase(f *flight, seq int) trace.Optional[string] {
+	switch c := r.c; {
+	case f.warm || c.WarmUp.holds(f.res.Eligible.Value, seq):
+		return trace.Some(results.PhaseWarmUp)
+	case c.CoolDown > 0 && f.res.Eligible.Value >= r.cool:
+		return trace.Some(results.PhaseCoolDown)
+	case c.Phase != "":
+		return trace.Some(c.Phase)
+	}
+	return trace.Optional[string]{}
 }
 
 // holds tells whether a request belongs to the warm-up.

@@ -39,6 +39,8 @@ type Survey struct {
 	// PeakInFlight is the most at once that they imply, likewise.
 	PeakInFlight trace.Optional[int64]
 
+	lastDue time.Duration
+
 	turns map[string]int64 // rows with delta messages by session
 	links *links           // nil for PaceSchedule
 }
@@ -208,6 +210,7 @@ func (l *looker) end() {
 	l.Sessions = int64(len(l.sessions))
 	l.PeakRate = float64(l.peak)
 	l.Planned.DurationNS = int64(l.last - l.first)
+	l.lastDue = l.last
 	if l.latency != l.Planned.Requests || l.closed {
 		return
 	}

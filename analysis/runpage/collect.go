@@ -90,7 +90,7 @@ func requestOf(r *results.Result) request {
 
 // Add takes one result. Those of the warm-up are in no number.
 func (c *Collector) Add(result *results.Result) {
-	if result.Phase.Known && result.Phase.Value == analysis.PhaseWarmUp {
+	if !result.Measured() {
 		return
 	}
 	r := requestOf(result)

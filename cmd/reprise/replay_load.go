@@ -32,6 +32,8 @@ func loadFlags() []cli.Flag {
 		&cli.StringFlag{Name: "requests", Usage: "this many requests (beside the warm-up), such as 500 or 2k; with a shape the trace begins again when it ends"},
 		&cli.StringFlag{Name: "sessions", Usage: "this many sessions, likewise"},
 		&cli.StringFlag{Name: "warmup", Usage: "what comes first, such as 30s or 50req: sent and recorded, but in no number"},
+		&cli.DurationFlag{Name: "cooldown", Usage: "what begins in the last part of the run, such as 10s: likewise"},
+		&cli.StringFlag{Name: "phase", Usage: "name of a phase for the records, beside warm-up and cool-down"},
 	}
 }
 
@@ -152,6 +154,7 @@ func endConfig(c *cli.Command, config *replay.Config) (err error) {
 		}
 		s.Duration += config.WarmUp.For
 	}
+	config.CoolDown, config.Phase = c.Duration("cooldown"), c.String("phase")
 	s.Recycle = (s.Arrivals.Kind != "" || s.Load.Kind != "") && (c.IsSet("requests") || c.IsSet("sessions") || c.IsSet("duration"))
 	return nil
 }

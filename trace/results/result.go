@@ -66,9 +66,16 @@ type Result struct {
 	RecordedE2E  trace.Optional[time.Duration]
 }
 
-// PhaseWarmUp is the phase whose requests are counted, and stay out of every
-// number.
-const PhaseWarmUp = "warm-up"
+// Phases whose requests are counted, and stay out of every number.
+const (
+	PhaseWarmUp   = "warm-up"
+	PhaseCoolDown = "cool-down"
+)
+
+// Measured tells whether the request is in the numbers of its run.
+func (r *Result) Measured() bool {
+	return !r.Phase.Known || r.Phase.Value != PhaseWarmUp && r.Phase.Value != PhaseCoolDown
+}
 
 // An Entry is one part of a chunk. An event with reasoning and content gives
 // two entries of one Event.
