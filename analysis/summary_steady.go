@@ -188,7 +188,7 @@ func (s *Summary) steady(p *printer) {
 		}
 		return fmt.Sprintf("; %s p50 %s ms (whole run %s), p95 %s (%s)", name, decimals(*p50), whole(metric, "p50"), decimals(*p95), whole(metric, "p95"))
 	}
-	p.pair("steady window", fmt.Sprintf("%s to %s (%s of the run), %s requests in flight on average, %s requests/s, %s requests sent in it%s%s%s",
+	p.pair("window", fmt.Sprintf("steady from %s to %s (%s of the run): %s requests in flight on average, %s requests/s, %s requests sent in it%s%s%s",
 		spanText(w.FromMS), spanText(w.ToMS), percent(*w.Share), decimals(*w.InFlight), rateText(w.PerS), Grouped(w.Requests),
 		pair("TTFT", "ttft", w.TTFTP50MS, w.TTFTP95MS), pair("TPOT", "tpot", w.TPOTP50MS, w.TPOTP95MS), pair("E2E", "e2e", w.E2EP50MS, w.E2EP95MS)))
 }

@@ -112,6 +112,12 @@ func limitFlags() []cli.Flag {
 }
 
 func runReplay(ctx context.Context, c *cli.Command) error {
+	switch {
+	case c.Bool("scenario-schema"):
+		return writeJSON(c.Root().Writer, scenarioSchema())
+	case c.String("file") != "":
+		return replayScenario(ctx, c)
+	}
 	if c.Bool("self-test") && c.Args().Len() == 0 {
 		return selfTestAlone(ctx, c)
 	}
@@ -140,6 +146,11 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 	if len(config.URLs) == 0 {
 		return misuse("name one with --url, such as --url http://localhost:8000; try it on the built-in server: reprise mock", "no target to replay against")
 	}
+	if n := c.Int("repeat"); n > 1 {
+		return replayRepeated(ctx, c, config, n)
+	} else if n < 1 {
+		return misuse("give a number such as 3", "--repeat %d: must be above 0", n)
+	}
 	if err := prepareDir(c); err != nil {
 		return err
 	}
@@ -149,18 +160,21 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 		}
 	}
 	config.Dir = c.String("output")
-	config.Begin = func() error {
-		err := errors.Join(os.RemoveAll(config.Dir), os.MkdirAll(config.Dir, 0o755))
-		if err == nil && c.Args().Len() == 0 {
-			err = keepWorkload(config.Trace, config.Dir)
-		}
-		return err
-	}
+	config.Begin = func() error { return beginRun(c, config.Trace, config.Dir) }
 	run, err := replay.Run(ctx, *config)
 	if run == nil || run.Ended == nil {
 		return errors.Join(err, dropEmptyDir(config.Dir))
 	}
 	return errors.Join(err, conclude(ctx, c, config.Dir, run))
+}
+
+// beginRun makes the run directory in the place of what was there.
+func beginRun(c *cli.Command, trace, dir string) error {
+	err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755))
+	if err == nil && c.Args().Len() == 0 {
+		err = keepWorkload(trace, dir)
+	}
+	return err
 }
 
 // traceOf finds or makes the trace of a run; done takes away what was made.

@@ -33,7 +33,10 @@ func loadFlags() []cli.Flag {
 		&cli.StringFlag{Name: "sessions", Usage: "this many sessions, likewise"},
 		&cli.StringFlag{Name: "warmup", Usage: "what comes first, such as 30s or 50req: sent and recorded, but in no number"},
 		&cli.DurationFlag{Name: "cooldown", Usage: "what begins in the last part of the run, such as 10s: likewise"},
-		&cli.StringFlag{Name: "phase", Usage: "name of a phase for the records, beside warm-up and cool-down"},
+		&cli.IntFlag{Name: "repeat", Value: 1, Usage: "make the run so often, each in a directory of its own with prompts of its own, and print how far the runs lie apart; a goal of --slo has to hold in each"},
+		&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "scenario: YAML with trace, defaults and phases, whose keys are flags of this command; one run after the other, each in a directory of its own below -o"},
+		&cli.BoolFlag{Name: "scenario-schema", Usage: "print the JSON Schema of scenarios and end"},
+		&cli.StringFlag{Name: "phase", Usage: "name of a phase for the records, beside warm-up and cool-down; its made prompts are its own"},
 	}
 }
 
@@ -155,6 +158,7 @@ func endConfig(c *cli.Command, config *replay.Config) (err error) {
 		s.Duration += config.WarmUp.For
 	}
 	config.CoolDown, config.Phase = c.Duration("cooldown"), c.String("phase")
+	config.Scope = config.Phase // so that no phase finds another's prompts in a prefix cache
 	s.Recycle = (s.Arrivals.Kind != "" || s.Load.Kind != "") && (c.IsSet("requests") || c.IsSet("sessions") || c.IsSet("duration"))
 	return nil
 }
