@@ -33,10 +33,16 @@ func conclude(ctx context.Context, c *cli.Command, dir string, run *results.Run)
 	if err := analysis.WriteSummary(dir, summary); err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		err = writeJSON(c.Root().Writer, summary)
-	} else {
-		err = analysis.WriteText(c.Root().Writer, summary)
+	if err := writeJUnit(c, summary); err != nil {
+		return err
+	}
+	switch w := c.Root().Writer; {
+	case c.Bool("markdown"):
+		err = analysis.WriteMarkdown(w, summary)
+	case c.Bool("json"):
+		err = writeJSON(w, summary)
+	default:
+		err = analysis.WriteText(w, summary)
 	}
 	fmt.Fprintf(c.Root().ErrWriter, "reprise: the run is in %s\n", dir)
 	switch {

@@ -52,7 +52,7 @@ func reportCommand() *cli.Command {
 		Usage:       "say what a run measured, and whether it measured the server",
 		ArgsUsage:   "RUN/...",
 		Description: reportHelp,
-		Flags: append(append(lateFlags(), sloFlags()...),
+		Flags: append(append(lateFlags(), append(sloFlags(), ciFlags()...)...),
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object, as in " + results.SummaryFile},
 			&cli.BoolFlag{Name: "csv", Usage: "print one header and one row per metric"},
 			&cli.StringSliceFlag{Name: "export", Usage: "also write what other programs read: " + exportNames() + " (repeatable)"},

@@ -65,7 +65,12 @@ func writeReport(c *cli.Command, s *analysis.Summary) error {
 			return err
 		}
 	}
+	if err := writeJUnit(c, s); err != nil {
+		return err
+	}
 	switch w := c.Root().Writer; {
+	case c.Bool("markdown"):
+		return analysis.WriteMarkdown(w, s)
 	case c.Bool("json"):
 		return writeJSON(w, s)
 	case c.Bool("csv"):
@@ -73,4 +78,20 @@ func writeReport(c *cli.Command, s *analysis.Summary) error {
 	default:
 		return analysis.WriteText(w, s)
 	}
+}
+
+// ciFlags are reports for continuous integration.
+func ciFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "markdown", Usage: "print verdict, goals and main numbers as Markdown, for a pull request"},
+		&cli.StringFlag{Name: "junit", Usage: "also write the verdict and the goals as JUnit XML"},
+	}
+}
+
+func writeJUnit(c *cli.Command, s *analysis.Summary) error {
+	name := c.String("junit")
+	if name == "" {
+		return nil
+	}
+	return writeWhole(name, func(w io.Writer) error { return analysis.WriteJUnit(w, s) })
 }
