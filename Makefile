@@ -45,7 +45,7 @@ bench: ## the claims about speed: ratios to reference arms in one run (RUN=patte
 	$(GO) build -o bin/bench ./cmd/bench
 	bin/bench -pairs $(PAIRS) -run '$(RUN)' -out out/bench.json
 
-bench-peers: build ## client CPU and highest rate on time against AIPerf and inference-perf (15 minutes); needs python3 and pip
+bench-peers: build ## client CPU and highest rate on time against AIPerf and inference-perf (about 15 minutes); needs python3 and pip
 	$(GO) build -o bin/bench ./cmd/bench
 	.ci/bench-peers
 
