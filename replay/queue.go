@@ -19,7 +19,8 @@ type queue struct {
 	cancel  context.CancelFunc
 	ready   chan struct{} // closed when the first flights are there
 	bytes   atomic.Int64  // of the bodies in flights
-	room    chan struct{} // holds one when bytes has fallen below aheadBytes
+	room    chan struct{} // holds one when there is room for many more: flights and bytes have fallen by half
+	waits   atomic.Bool   // put waits for room
 	once    sync.Once     // for ready
 	err     error         // why the trace could not be read on; set before flights is closed
 }
@@ -158,14 +159,19 @@ func (f *flight) waits(before map[string]time.Duration, at time.Duration, speed 
 	before[key] = at + time.Duration(float64(f.row.RecordedE2E.Or(0))/speed)
 }
 
-// put adds a flight once there is room for it.
+// put adds a flight once there is room for it. What is full is filled again when half
+// of it has gone, since waking for each request would cost more than rendering it.
 func (q *queue) put(ctx context.Context, f *flight) error {
-	for q.bytes.Load() >= aheadBytes {
-		select {
-		case <-q.room:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+	if q.full(aheadRequests, aheadBytes) {
+		q.waits.Store(true)
+		for q.full(aheadRequests/2, aheadBytes/2) {
+			select {
+			case <-q.room:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
 		}
+		q.waits.Store(false)
 	}
 	q.bytes.Add(f.size())
 	select {
@@ -195,14 +201,18 @@ func (q *queue) take() (*flight, bool) {
 	if !ok {
 		return nil, false
 	}
-	n := f.size()
-	if left := q.bytes.Add(-n); left < aheadBytes && left+n >= aheadBytes {
+	if q.bytes.Add(-f.size()); q.waits.Load() && !q.full(aheadRequests/2, aheadBytes/2) {
 		select {
 		case q.room <- struct{}{}:
 		default:
 		}
 	}
 	return f, true
+}
+
+// full tells whether so many requests or bytes wait.
+func (q *queue) full(requests int, bytes int64) bool {
+	return len(q.flights) >= requests || q.bytes.Load() >= bytes
 }
 
 // fill waits until the first flights are rendered.

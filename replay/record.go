@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"reprise/trace"
@@ -11,6 +12,7 @@ import (
 const (
 	flushEvery  = 500 * time.Millisecond // a killed run loses no more than this, and what one write takes
 	queueLength = 4096                   // results that wait for the writer
+	manyWait    = 256                    // results for which it looks at once
 	keepAtMost  = 200_000                // results held while the disk refuses them
 )
 
@@ -23,15 +25,21 @@ type sink interface {
 	Close() error
 }
 
-// A recorder writes results through one goroutine. A slow disk may hold up a
-// finished response, never the next send.
+// A recorder writes results through one goroutine, which looks every flushEvery, or
+// when many wait: waking it for each would cost more than the rest of a short request.
+// A slow disk may hold up a finished response, never the next send.
 type recorder struct {
 	out  sink
-	in   chan *flight
 	free func(*flight) // takes a flight whose result is kept
+	wake chan struct{} // holds one when many wait, or no more come
 	over chan struct{}
 	err  error // the first
 	lost int64
+
+	mu      sync.Mutex
+	room    *sync.Cond // for more in waiting
+	waiting []*flight
+	closed  bool
 }
 
 func newRecorder(c *Config, free func(*flight)) (*recorder, error) {
@@ -43,30 +51,68 @@ func newRecorder(c *Config, free func(*flight)) (*recorder, error) {
 		}
 		out = files
 	}
-	r := &recorder{out: out, in: make(chan *flight, queueLength), free: free, over: make(chan struct{})}
+	r := &recorder{out: out, free: free, wake: make(chan struct{}, 1), over: make(chan struct{})}
+	r.room = sync.NewCond(&r.mu)
 	go r.loop()
 	return r, nil
 }
 
 // add takes the result of f, and f.
-func (r *recorder) add(f *flight) { r.in <- f }
+func (r *recorder) add(f *flight) {
+	r.mu.Lock()
+	for len(r.waiting) >= queueLength {
+		r.room.Wait()
+	}
+	r.waiting = append(r.waiting, f)
+	many := len(r.waiting) == manyWait
+	r.mu.Unlock()
+	if many {
+		r.signal()
+	}
+}
+
+func (r *recorder) signal() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
 
 func (r *recorder) loop() {
 	defer close(r.over)
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
+	var batch []*flight
 	for {
+		flush := false
 		select {
-		case f, ok := <-r.in:
-			if !ok {
-				return
-			}
+		case <-r.wake:
+		case <-tick.C:
+			flush = true
+		}
+		var closed bool
+		batch, closed = r.take(batch)
+		for i, f := range batch {
 			r.out.Add(&f.res)
 			r.free(f)
-		case <-tick.C:
+			batch[i] = nil
+		}
+		if closed {
+			return
+		}
+		if flush {
 			r.flush()
 		}
 	}
+}
+
+// take returns what waits, and leaves the memory of spare for what comes.
+func (r *recorder) take(spare []*flight) (batch []*flight, closed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	batch, r.waiting = r.waiting, spare[:0]
+	r.room.Broadcast()
+	return batch, r.closed
 }
 
 // flush keeps results that could not be written for the next try, up to a
@@ -86,7 +132,10 @@ func (r *recorder) flush() {
 
 // close writes everything. The error says what was lost, if anything.
 func (r *recorder) close() error {
-	close(r.in)
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.signal()
 	<-r.over
 	err := r.out.Close()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // last stretch before a due time is slept by the kernel's own clock, on a
 // thread of our own, and its end is spun.
 const (
-	exactStretch = 3 * time.Millisecond  // slept with clock_nanosleep
+	exactStretch = 25 * time.Millisecond // slept with clock_nanosleep; a timer costs two hand-overs of a processor
 	spinStretch  = 60 * time.Microsecond // spun; what a wake-up takes on an idle core
 )
 
