@@ -47,16 +47,14 @@ type flight struct {
 
 	x        transport.Exchange
 	response *protocol.Response
+	slab     *[]results.Entry // memory of the ledger, from when it is sent until it is recorded
 	encoding string
 	retry    string
 	parts    int // ledger entries seen
 }
 
-// reset readies f for another request, with the memory of its ledger.
-func (f *flight) reset(r *run) {
-	entries := f.res.Ledger[:0]
-	*f = flight{run: r, res: results.Result{Ledger: entries}}
-}
+// reset readies f for another request.
+func (f *flight) reset(r *run) { *f = flight{run: r} }
 
 // failedItself tells whether f has ended, and not well.
 func (f *flight) failedItself() bool {
@@ -94,7 +92,9 @@ func (f *flight) send(t *target) {
 	if f.converses {
 		f.response.Account.Transcript = &f.said
 	}
-	f.response.Start(f.res.Ledger)
+	f.response.Account.Expected = int(min(f.res.PlannedOutputTokens.Or(0), 1<<20))
+	f.slab = f.run.slab()
+	f.response.Start(*f.slab)
 	t.client.Send(&f.x)
 }
 
@@ -200,7 +200,7 @@ func (f *flight) book(s *ledger.Summary) {
 	r.FirstToken, r.FirstOutput, r.LastToken = at(s.FirstToken), at(s.FirstOutput), at(s.LastToken)
 	r.CountedInputTokens, r.CachedTokens = s.Input, s.Cached
 	r.OutputTokens, r.OutputSource, r.ReasoningTokens = s.Output, s.OutputSource, s.Reasoning
-	r.Ledger = s.Ledger // the slab that the response was given
+	r.Ledger, *f.slab = s.Ledger, s.Ledger // which may have moved
 	if !r.Sent.Known {
 		r.Ledger = r.Ledger[:0]
 	}

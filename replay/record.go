@@ -20,6 +20,7 @@ const (
 type sink interface {
 	Add(r *results.Result) // copies what it keeps
 	Pending() int          // results that wait for Flush
+	Full() bool            // they take so much memory that Flush should not be waited for
 	Flush() error          // keeps them after an error
 	Drop() int             // forgets what waits, and returns how many that were
 	Close() error
@@ -95,6 +96,9 @@ func (r *recorder) loop() {
 		for i, f := range batch {
 			r.out.Add(&f.res)
 			r.free(f)
+			if r.out.Full() && r.err == nil { // a disk that has refused is not asked again before its time
+				r.flush()
+			}
 			batch[i] = nil
 		}
 		if closed {

@@ -64,6 +64,7 @@ type run struct {
 	spare     sync.Pool     // of *flight
 	rows      sync.Pool     // of *trace.Request
 	buffers   sync.Pool     // of *[]byte: requests
+	slabs     sync.Pool     // of *[]results.Entry: ledgers
 	cool      time.Duration // when the cool-down begins
 	room      int           // bytes before a request's body, for the longest head
 	renderer  *renderer
@@ -157,7 +158,7 @@ func (r *run) open(ctx context.Context) error {
 	if err := results.WriteRun(c.Dir, r.record); err != nil {
 		return fmt.Errorf("run directory: %w", err)
 	}
-	if r.recorder, err = newRecorder(c, func(f *flight) { r.spare.Put(f) }); err != nil {
+	if r.recorder, err = newRecorder(c, r.recorded); err != nil {
 		return fmt.Errorf("run directory: %w", err)
 	}
 	return nil
@@ -459,6 +460,23 @@ func (r *run) finish(f *flight) {
 	f.res.Cause.Value, f.res.Note.Value = r.c.hide(f.res.Cause.Value), r.c.hide(f.res.Note.Value)
 	r.recorder.add(f) // which may use it again at once
 	r.flights.Done()
+}
+
+// recorded takes back a flight whose result is kept. The memory of its ledger goes
+// to the next that is sent: those that are rendered ahead need none yet.
+func (r *run) recorded(f *flight) {
+	if f.slab != nil {
+		r.slabs.Put(f.slab)
+	}
+	r.spare.Put(f)
+}
+
+// slab returns memory for a ledger, empty when there is none to be used again.
+func (r *run) slab() *[]results.Entry {
+	if s, ok := r.slabs.Get().(*[]results.Entry); ok {
+		return s
+	}
+	return new([]results.Entry)
 }
 
 // wait lets requests in flight end, as long as the grace allows.

@@ -47,6 +47,7 @@ func (m *memory) Add(r *results.Result) {
 	m.got = append(m.got, kept)
 }
 func (m *memory) Pending() int { return 0 }
+func (m *memory) Full() bool   { return false }
 func (m *memory) Drop() int    { return 0 }
 func (m *memory) Flush() error { return nil }
 

@@ -27,6 +27,9 @@ type Account struct {
 	Tokenizer func(text []byte) int
 	// Transcript, if not nil, collects what the server said.
 	Transcript *Transcript
+	// Expected is how many tokens are asked for; 0 if that is not known. The
+	// ledger begins with room for them, within bounds.
+	Expected int
 
 	entries []results.Entry
 	choices []choice
@@ -62,7 +65,7 @@ type choice struct {
 // takes slab, which may be nil, as memory for the entries.
 func (a *Account) Reset(slab []results.Entry) {
 	*a = Account{
-		Choices: a.Choices, Tokenizer: a.Tokenizer, Transcript: a.Transcript,
+		Choices: a.Choices, Tokenizer: a.Tokenizer, Transcript: a.Transcript, Expected: a.Expected,
 		entries: slab[:0], choices: a.choices[:0], notes: a.notes[:0],
 	}
 	if a.Transcript != nil {

@@ -161,10 +161,31 @@ func (a *Account) silentKind(c *choice, d *Delta, n count) results.Kind {
 }
 
 func (a *Account) append(s Stamp, kind results.Kind, choice int32, n trace.Optional[int32], source results.Source) {
+	if len(a.entries) == cap(a.entries) {
+		a.grow()
+	}
 	a.entries = append(a.entries, results.Entry{})
 	e := &a.entries[len(a.entries)-1]
 	e.At, e.Tokens, e.Kind, e.Choice = int64(s.At/time.Microsecond), n, kind, choice
 	e.Source, e.Event, e.SharedRead = source, int32(s.Event), s.SharedRead
+}
+
+// A ledger begins with room for what is expected and a few entries without a token,
+// and for no more than manyEntries.
+const (
+	fewEntries  = 4
+	manyEntries = 64
+)
+
+// grow makes room for more entries: fourfold up to what is expected, for what
+// moves leaves its place behind as garbage.
+func (a *Account) grow() {
+	n, expected := len(a.entries), a.Expected+fewEntries
+	room := min(expected, max(4*n, manyEntries))
+	if room <= n {
+		room = n + max(n/2, manyEntries/4)
+	}
+	a.entries = append(make([]results.Entry, 0, room), a.entries...)
 }
 
 // local counts one part of d with the tokenizer.

@@ -198,6 +198,13 @@ func (w *Recorder) Add(r *Result) { w.batch.append(r) }
 // Pending returns how many results wait for Flush.
 func (w *Recorder) Pending() int { return w.batch.len() }
 
+// fullEntries is how many ledger entries are held before a part is written, some
+// 4 MB.
+const fullEntries = 1 << 17
+
+// Full tells that what waits for Flush has grown large.
+func (w *Recorder) Full() bool { return w.batch.at.Len() >= fullEntries }
+
 // Flush writes what was added. After an error the results are kept for the next
 // try.
 func (w *Recorder) Flush() error {
