@@ -133,6 +133,15 @@ type chunkIndex struct {
 	compare func(a, b []byte) int
 }
 
+// reset forgets the pages and keeps the memory.
+func (c *chunkIndex) reset(bounded bool) {
+	b, places := &c.bounds, c.places.PageLocations[:0]
+	*c = chunkIndex{bounded: bounded, bounds: format.ColumnIndex{
+		NullPages: b.NullPages[:0], NullCounts: b.NullCounts[:0], MinValues: b.MinValues[:0], MaxValues: b.MaxValues[:0],
+	}}
+	c.places.PageLocations = places
+}
+
 func (c *chunkIndex) note(known bool, nulls int64, least, most []byte) {
 	if !known {
 		least, most = []byte{}, []byte{}

@@ -1,6 +1,7 @@
 package column
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -19,24 +20,27 @@ type rowGroup struct {
 // keep notes a row group that has been written.
 func (w *Writer) keep(group *format.RowGroup, index []*chunkIndex) (err error) {
 	var g rowGroup
-	if g.meta, err = compact(group); err != nil {
+	meta, err := w.thrift.compact(group)
+	if err != nil {
 		return err
 	}
+	g.meta = bytes.Clone(meta)
 	for _, i := range index {
 		var bounds []byte
 		if i.bounded {
 			if !i.settled {
 				i.bounds.BoundaryOrder = i.order()
 			}
-			if bounds, err = compact(&i.bounds); err != nil {
+			if bounds, err = w.thrift.compact(&i.bounds); err != nil {
 				return err
 			}
+			g.bounds = append(g.bounds, bounds...)
 		}
-		places, err := compact(&i.places)
+		places, err := w.thrift.compact(&i.places)
 		if err != nil {
 			return err
 		}
-		g.bounds, g.places = append(g.bounds, bounds...), append(g.places, places...)
+		g.places = append(g.places, places...)
 		g.lengths = append(g.lengths, int32(len(bounds)), int32(len(places)))
 	}
 	w.groups = append(w.groups, g)
@@ -44,7 +48,21 @@ func (w *Writer) keep(group *format.RowGroup, index []*chunkIndex) (err error) {
 	return nil
 }
 
-func compact(v any) ([]byte, error) { return thrift.Marshal(new(thrift.CompactProtocol), v) }
+// A compactor encodes in Thrift's compact protocol. The zero value is ready.
+type compactor struct {
+	buf bytes.Buffer
+	enc *thrift.Encoder
+}
+
+// compact returns v encoded, until the next call.
+func (c *compactor) compact(v any) ([]byte, error) {
+	if c.enc == nil {
+		c.enc = thrift.NewEncoder(new(thrift.CompactProtocol).NewWriter(&c.buf))
+	}
+	c.buf.Reset()
+	err := c.enc.Encode(v)
+	return c.buf.Bytes(), err
+}
 
 // What the footer says before and after the row groups.
 type (
@@ -76,7 +94,7 @@ func (w *Writer) putFooter() error {
 		}
 	}
 	begin := w.offset
-	head, err := compact(&footerHead{w.meta.Version, w.meta.Schema, w.meta.NumRows})
+	head, err := w.thrift.compact(&footerHead{w.meta.Version, w.meta.Schema, w.meta.NumRows})
 	if err != nil {
 		return err
 	}
@@ -84,7 +102,7 @@ func (w *Writer) putFooter() error {
 		return err
 	}
 	for i := range w.groups {
-		group, err := w.groups[i].placed(&bounds, &places)
+		group, err := w.groups[i].placed(&bounds, &places, &w.thrift)
 		if err != nil {
 			return err
 		}
@@ -92,7 +110,7 @@ func (w *Writer) putFooter() error {
 			return err
 		}
 	}
-	tail, err := compact(&footerTail{w.meta.KeyValueMetadata, w.meta.CreatedBy, w.meta.ColumnOrders})
+	tail, err := w.thrift.compact(&footerTail{w.meta.KeyValueMetadata, w.meta.CreatedBy, w.meta.ColumnOrders})
 	if err != nil {
 		return err
 	}
@@ -120,7 +138,7 @@ func appendListHeader(dst []byte, n int) []byte {
 
 // placed returns the metadata with the places of the indexes, which begin at bounds
 // and places, and moves these behind them.
-func (g *rowGroup) placed(bounds, places *int64) ([]byte, error) {
+func (g *rowGroup) placed(bounds, places *int64, out *compactor) ([]byte, error) {
 	var group format.RowGroup
 	if err := thrift.Unmarshal(new(thrift.CompactProtocol), g.meta, &group); err != nil {
 		return nil, err
@@ -135,5 +153,5 @@ func (g *rowGroup) placed(bounds, places *int64) ([]byte, error) {
 		c.OffsetIndexOffset, c.OffsetIndexLength = *places, n
 		*places += int64(n)
 	}
-	return compact(&group)
+	return out.compact(&group)
 }

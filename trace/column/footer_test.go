@@ -42,7 +42,7 @@ func TestFooter(t *testing.T) {
 		if n := len(f.RowGroups()); n != groups || f.NumRows() != int64(groups) {
 			t.Errorf("%d row groups of %d rows, want %d", n, f.NumRows(), groups)
 		}
-		want, err := compact(f.Metadata())
+		want, err := new(compactor).compact(f.Metadata())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -101,15 +102,17 @@ type leaf[T Scalar] struct {
 	bounds    bounds[T] // of what positions name
 
 	// The row group.
-	distinct *dictionary[T] // nil = none, or too large
+	own      dictionary[T]
+	distinct *dictionary[T] // own; nil = none, or too large
 	spilled  *dictionary[T] // the one that earlier pages use, once it is too large
 	chunk    format.ColumnMetaData
-	index    *chunkIndex
+	index    chunkIndex
 	span     bounds[T]
 	rowsDone int64
 	done     pieces // finished pages
 
 	body, packed []byte // scratch
+	thrift       compactor
 }
 
 func newLeaf[T Scalar](l layout) *leaf[T] {
@@ -120,17 +123,18 @@ func newLeaf[T Scalar](l layout) *leaf[T] {
 
 // reset begins a row group.
 func (l *leaf[T]) reset() {
-	l.chunk = format.ColumnMetaData{Type: format.Type(l.kind), PathInSchema: l.path}
+	l.chunk = format.ColumnMetaData{Type: format.Type(l.kind), PathInSchema: l.path, Encoding: l.chunk.Encoding[:0]}
 	if l.codec != nil {
 		l.chunk.Codec = format.Zstd
 	}
-	l.index = &chunkIndex{bounded: l.bounded}
+	l.index.reset(l.bounded)
 	l.index.compare = compareBytes[T]
 	l.span, l.rowsDone = bounds[T]{}, 0
 	l.done.reset()
 	l.distinct, l.spilled = nil, nil
 	if l.dict {
-		l.distinct = &dictionary[T]{at: map[T]uint32{}}
+		l.distinct = &l.own
+		l.distinct.reset()
 	}
 }
 
@@ -271,7 +275,7 @@ func (l *leaf[T]) appendValues(dst []byte) ([]byte, format.Encoding) {
 }
 
 // pack returns the header of a page and what goes behind it: body, compressed if
-// the leaf is, until the next call.
+// the leaf is. Both are valid until the next call.
 func (l *leaf[T]) pack(body []byte, h format.PageHeader) (header, packed []byte) {
 	h.UncompressedPageSize = int32(len(body))
 	size := len(body)
@@ -280,7 +284,7 @@ func (l *leaf[T]) pack(body []byte, h format.PageHeader) (header, packed []byte)
 		body = l.packed
 	}
 	h.CompressedPageSize, h.CRC = int32(len(body)), int32(crc32.ChecksumIEEE(body))
-	header, err := thrift.Marshal(new(thrift.CompactProtocol), &h)
+	header, err := l.thrift.compact(&h)
 	if err != nil {
 		panic(fmt.Sprintf("column: %v", err))
 	}
@@ -296,7 +300,7 @@ func (l *leaf[T]) endChunk(offset int64) (dict []byte, data [][]byte, chunk form
 	if d := l.dictionary(); d != nil {
 		header, body := l.pack(appendPlain(nil, d.values), format.PageHeader{Type: format.DictionaryPage,
 			DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(len(d.values)), Encoding: format.Plain})})
-		dict = append(header, body...)
+		dict = slices.Concat(header, body)
 		l.chunk.DictionaryPageOffset = offset
 		l.noteEncoding(format.Plain)
 	}
@@ -307,7 +311,7 @@ func (l *leaf[T]) endChunk(offset int64) (dict []byte, data [][]byte, chunk form
 	if l.span.known {
 		l.chunk.Statistics.MinValue, l.chunk.Statistics.MaxValue = shortest(l.span.least), longest(l.span.most)
 	}
-	return dict, l.done.list, format.ColumnChunk{MetaData: l.chunk}, l.index
+	return dict, l.done.list, format.ColumnChunk{MetaData: l.chunk}, &l.index
 }
 
 func (l *leaf[T]) dictionary() *dictionary[T] {
@@ -387,6 +391,16 @@ type dictionary[T Scalar] struct {
 	bytes  int
 	last   T // of the last value asked for
 	lastAt uint32
+}
+
+// reset forgets the values and keeps the memory.
+func (d *dictionary[T]) reset() {
+	if d.at == nil {
+		d.at = map[T]uint32{}
+	}
+	clear(d.at)
+	clear(d.values) // lets go of strings
+	d.values, d.bytes = d.values[:0], 0
 }
 
 func (d *dictionary[T]) position(v T) uint32 {

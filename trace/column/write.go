@@ -36,6 +36,8 @@ type Writer struct {
 	groups []rowGroup
 	rows   int // in the open row group
 	bytes  int // likewise
+	thrift compactor
+	index  []*chunkIndex // scratch
 }
 
 // NewWriter starts a file. noBounds names columns (their top level) for which
@@ -139,7 +141,7 @@ func (w *Writer) endRowGroup() error {
 		return err
 	}
 	group := format.RowGroup{NumRows: int64(w.rows), FileOffset: w.offset, Ordinal: int16(len(w.groups))}
-	index := make([]*chunkIndex, 0, len(w.leaves))
+	index := w.index[:0]
 	for _, l := range w.leaves {
 		dict, data, chunk, places := l.endChunk(w.offset)
 		if err := w.put(dict); err != nil {
@@ -154,10 +156,15 @@ func (w *Writer) endRowGroup() error {
 		group.TotalCompressedSize += chunk.MetaData.TotalCompressedSize
 		group.Columns = append(group.Columns, chunk)
 		index = append(index, places)
+	}
+	w.rows, w.bytes, w.index = 0, 0, index
+	if err := w.keep(&group, index); err != nil {
+		return err
+	}
+	for _, l := range w.leaves {
 		l.reset()
 	}
-	w.rows, w.bytes = 0, 0
-	return w.keep(&group, index)
+	return nil
 }
 
 // begin writes what a file begins with, once.

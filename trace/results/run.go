@@ -199,8 +199,8 @@ func (w *Recorder) Add(r *Result) { w.batch.append(r) }
 func (w *Recorder) Pending() int { return w.batch.len() }
 
 // fullEntries is how many ledger entries are held before a part is written, some
-// 4 MB.
-const fullEntries = 1 << 17
+// 6 MB.
+const fullEntries = 1 << 18
 
 // Full tells that what waits for Flush has grown large.
 func (w *Recorder) Full() bool { return w.batch.at.Len() >= fullEntries }
