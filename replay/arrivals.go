@@ -142,15 +142,21 @@ func (a Arrivals) Ramp(p stats.RatePiece) (Arrivals, error) {
 	return a, nil
 }
 
-// String returns the text that ParseArrivals reads, and the ramp.
+// String returns the text that ParseArrivals reads; of a ramp, what the ends of it are.
 func (a Arrivals) String() string {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	text := a.Kind
 	switch a.Kind {
 	case "constant", "poisson":
-		text += ":" + number(a.Rate)
+		if len(a.Pieces) == 0 {
+			text += ":" + number(a.Rate)
+		}
 	case "gamma":
-		text += ":" + number(a.Rate) + ",cv=" + number(a.CV)
+		if len(a.Pieces) == 0 {
+			text += ":" + number(a.Rate) + ",cv=" + number(a.CV)
+		} else {
+			text += ":cv=" + number(a.CV)
+		}
 	case "piecewise":
 		text += ":" + filepath.Base(a.File)
 		if a.CV != 1 {

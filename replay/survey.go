@@ -66,6 +66,9 @@ func Look(ctx context.Context, c *Config) (*Survey, error) {
 		return nil, err
 	}
 	l.end()
+	if s.Planned.Requests == 0 && c.Selection.placed() {
+		return nil, trace.WithFix(fmt.Errorf("%s: the load begins no request before it ends", c.Trace), "make it longer or denser: --duration, --arrivals, --ramp")
+	}
 	if s.Planned.Requests == 0 {
 		return nil, trace.WithFix(fmt.Errorf("%s: no row is selected", c.Trace), "widen --from and --to")
 	}

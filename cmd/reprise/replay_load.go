@@ -149,7 +149,9 @@ func endConfig(c *cli.Command, config *replay.Config) (err error) {
 		}
 	}
 	if c.IsSet("requests") {
-		s.Limit += config.WarmUp.Requests
+		if s.Limit += config.WarmUp.Requests; c.Args().Len() > 0 && s.Arrivals.Kind == "" && s.SessionArrivals.Kind == "" && s.Load.Kind == "" {
+			return misuse("use --limit for at most so many, or a shape such as --arrivals poisson:4 or --concurrency 8", "--requests %s: a trace at its own times has as many as it has", c.String("requests"))
+		}
 	}
 	if c.IsSet("duration") {
 		if s.Duration = c.Duration("duration"); s.Duration <= 0 {
