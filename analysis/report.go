@@ -26,6 +26,7 @@ func WriteText(w io.Writer, s *Summary) error {
 		s.Metrics.absences(p)
 		s.Sessions.text(p)
 		s.throughput(p)
+		s.telemetryText(p)
 		s.account(p)
 	}
 	if len(s.Warnings) > 0 {

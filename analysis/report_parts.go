@@ -38,6 +38,7 @@ func RunParts(s *Summary) []Part {
 	p.section("failing")
 	s.Failing.text(p)
 	s.throughput(p)
+	s.telemetryText(p)
 	s.account(p)
 	s.definitions(p)
 	return p.parts

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"reprise/analysis/telemetry"
 	"reprise/trace"
 	"reprise/trace/results"
 )
@@ -61,6 +63,8 @@ type Summary struct {
 	Tokens     Tokens          `json:"tokens"`
 	Recorded   Recorded        `json:"recorded"`
 	Client     *results.Client `json:"client"` // null in a run that was killed
+
+	Telemetry *telemetry.Summary `json:"telemetry,omitempty"` // what servers said of themselves; absent where none was asked
 
 	Warnings Warnings `json:"warnings"`
 
@@ -142,6 +146,7 @@ func Summarize(ctx context.Context, run *results.Opened, watchers ...func(*resul
 // is nil.
 func SummarizeSLO(ctx context.Context, run *results.Opened, slo *SLO, watchers ...func(*results.Result)) (*Summary, error) {
 	c := newCollection(slo)
+	said := telemetry.Collector{}
 	for r, err := range run.Results() {
 		if err != nil {
 			return nil, err
@@ -150,11 +155,17 @@ func SummarizeSLO(ctx context.Context, run *results.Opened, slo *SLO, watchers .
 			return nil, err
 		}
 		c.add(&r)
+		said.Add(&r)
 		for _, watch := range watchers {
 			watch(&r)
 		}
 	}
-	return c.summary(run), nil
+	s := c.summary(run)
+	var err error
+	if s.Telemetry, err = said.Summary(run); err != nil {
+		s.Warnings = append(s.Warnings, fmt.Errorf("no telemetry: %w", err))
+	}
+	return s, nil
 }
 
 // Histogram returns a latency as histograms.hlog has it, in ns; nil if it is not

@@ -9,6 +9,7 @@ import (
 
 	"reprise/replay/protocol"
 	"reprise/trace"
+	"reprise/trace/results"
 )
 
 // Defaults of a Config; the flags of the command read them from here.
@@ -89,6 +90,11 @@ type Config struct {
 	Version  string                                                  // of the program
 	Dial     func(ctx context.Context, url string) (net.Conn, error) // nil = the network
 	Progress func(Progress)                                          // called about every second; nil = none
+
+	// Observe is called when the clock starts, with the time at its 0, and what it
+	// returns when the last request has ended, before run.json is written: for what
+	// goes on beside a run. Neither may take long. nil = nothing.
+	Observe func(begin time.Time) (over func(*results.Run))
 
 	NoProbe bool // do not ask the endpoint before the run; running usage is then asked for, and no template overhead is known
 

@@ -234,16 +234,20 @@ func (r *run) do(ctx context.Context) error {
 	begin := time.Now()
 	r.base.Store(&begin)
 	r.record.Started = begin.UTC().Format(time.RFC3339Nano)
+	over := func(*results.Run) {}
+	if r.c.Observe != nil {
+		over = r.c.Observe(begin)
+	}
 	stop := r.progress()
 	wait, release := r.waiter(begin)
-	sending, over := r.until(ctx, begin)
+	sending, done := r.until(ctx, begin)
 	var serr error
 	if r.pacer != nil {
 		serr = r.paced(sending, q, wait)
 	} else {
 		serr = dispatch(sending, q, wait, func(seq int, due time.Duration) { r.send(sending, q.taken, seq) })
 	}
-	over()
+	done()
 	release()
 	r.nextDue.Store(-1)
 	r.wait(ctx)
@@ -252,6 +256,7 @@ func (r *run) do(ctx context.Context) error {
 	stop()
 	q.stop()
 	client := usage()
+	over(r.record)
 	client.ReceiveDelay = r.receiveDelay()
 	client.OutOfDescriptors, client.OutOfPorts = r.outOfFiles.Load(), r.outOfPorts.Load()
 	for _, t := range r.targets {

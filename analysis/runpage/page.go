@@ -27,7 +27,11 @@ func (c *Collector) Page(s *analysis.Summary, run *results.Opened) *chart.Page {
 	}
 	p.Sections = []chart.Section{w.trust(), w.objective()}
 	if s.Requests.Recorded > s.Requests.WarmUp {
-		p.Sections = append(p.Sections, w.latency(), w.load(), w.overTime(), w.byInput(), w.byGroup(), w.chunks(), w.errors(), w.timeline(), w.tokens(), w.cache(), w.recorded())
+		p.Sections = append(p.Sections, w.latency(), w.load())
+		if server, ok := w.server(); ok {
+			p.Sections = append(p.Sections, server)
+		}
+		p.Sections = append(p.Sections, w.overTime(), w.byInput(), w.byGroup(), w.chunks(), w.errors(), w.timeline(), w.tokens(), w.cache(), w.recorded())
 	}
 	p.Sections = append(p.Sections, w.doubts(), w.definitions(), w.provenance(run))
 	for i := range p.Sections {
@@ -61,7 +65,9 @@ func partsOf(s *analysis.Summary) map[string][]analysis.Part {
 func (w *writer) words(heading string) chart.Table {
 	t := chart.Table{Words: true}
 	for _, p := range w.parts[heading] {
-		t.Rows = append(t.Rows, []string{p.Name, p.Text})
+		if p.Rows == nil {
+			t.Rows = append(t.Rows, []string{p.Name, p.Text})
+		}
 	}
 	return t
 }

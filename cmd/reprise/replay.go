@@ -43,7 +43,7 @@ late; degraded is 0, with the reason in the report's first line.
 Example:
    reprise mock --listen 127.0.0.1:8000 &
    reprise replay prod.parquet --url http://127.0.0.1:8000 --to 30s -o run/`,
-		Flags: slices.Concat(selectionFlags(), loadFlags(), lawFlags(), targetFlags(), limitFlags(), lateFlags(), sloFlags(), ciFlags(), []cli.Flag{
+		Flags: slices.Concat(selectionFlags(), loadFlags(), lawFlags(), targetFlags(), limitFlags(), besideFlags(), lateFlags(), sloFlags(), ciFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "run directory to write"},
 			&cli.BoolFlag{Name: "force", Usage: "replace a run that is in the output directory"},
 			&cli.BoolFlag{Name: "self-test", Usage: "measure this machine against a server of its own, on loopback: alone for some seconds, or up to 3 s before a run, which warns if the plan asks for more"},
@@ -128,6 +128,10 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 	if err := config.Check(); err != nil {
 		return misused{err, trace.Fix(err)}
 	}
+	b, err := besideOf(c)
+	if err != nil {
+		return err
+	}
 	done, err := traceOf(ctx, c, config)
 	if err != nil {
 		return err
@@ -160,6 +164,7 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 		}
 	}
 	config.Dir = c.String("output")
+	b.attach(config, c.Root().ErrWriter)
 	config.Begin = func() error { return beginRun(c, config.Trace, config.Dir) }
 	run, err := replay.Run(ctx, *config)
 	if run == nil || run.Ended == nil {
@@ -404,6 +409,8 @@ func publicFlags(c *cli.Command) map[string]string {
 			}
 		case "proxy": // it may hold a password
 			out[name] = "given"
+		case "scrape":
+			out[name] = strings.Join(publicPages(c), ", ")
 		case "o", "output", "force", "json", "progress", "url", "label":
 		default:
 			out[name] = fmt.Sprint(c.Value(name))

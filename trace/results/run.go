@@ -42,26 +42,27 @@ const (
 // A Run is what run.json says: everything that is needed to repeat the run, and
 // no secrets.
 type Run struct {
-	Schema   int               `json:"schema"`
-	Version  string            `json:"version"`            // of reprise
-	Started  string            `json:"started"`            // RFC 3339, wall clock at offset 0
-	Label    string            `json:"label"`              // "open loop", "capped" or "closed loop", with the pacing
-	Labels   map[string]string `json:"labels,omitempty"`   // --label
-	Trace    *trace.Input      `json:"trace,omitempty"`    // the file that was replayed
-	History  []trace.Step      `json:"history,omitempty"`  // how it came to be
-	Pace     string            `json:"pace"`               // schedule, causal or think
-	Speed    float64           `json:"speed"`              // time compression; 1 = as recorded
-	Seed     uint64            `json:"seed"`               // of prompts and session arrivals
-	URLs     []string          `json:"urls"`               // without user and password
-	HTTP     string            `json:"http,omitempty"`     // HTTP1 or HTTP2; "" in runs of older versions, which is HTTP1
-	Protocol string            `json:"protocol"`           //
-	Models   map[string]string `json:"models,omitempty"`   // recorded to sent; "" = recorded without a model
-	Flags    map[string]string `json:"flags,omitempty"`    // as given, secrets replaced by their length
-	Planned  Planned           `json:"planned"`            //
-	Probe    *Probe            `json:"probe,omitempty"`    // what was asked before the run
-	Ended    *Ended            `json:"ended,omitempty"`    // absent in a run that was killed
-	Warnings []string          `json:"warnings,omitempty"` // doubts about what was measured
-	Host     Host              `json:"host"`
+	Schema    int               `json:"schema"`
+	Version   string            `json:"version"`             // of reprise
+	Started   string            `json:"started"`             // RFC 3339, wall clock at offset 0
+	Label     string            `json:"label"`               // "open loop", "capped" or "closed loop", with the pacing
+	Labels    map[string]string `json:"labels,omitempty"`    // --label
+	Trace     *trace.Input      `json:"trace,omitempty"`     // the file that was replayed
+	History   []trace.Step      `json:"history,omitempty"`   // how it came to be
+	Pace      string            `json:"pace"`                // schedule, causal or think
+	Speed     float64           `json:"speed"`               // time compression; 1 = as recorded
+	Seed      uint64            `json:"seed"`                // of prompts and session arrivals
+	URLs      []string          `json:"urls"`                // without user and password
+	HTTP      string            `json:"http,omitempty"`      // HTTP1 or HTTP2; "" in runs of older versions, which is HTTP1
+	Protocol  string            `json:"protocol"`            //
+	Models    map[string]string `json:"models,omitempty"`    // recorded to sent; "" = recorded without a model
+	Flags     map[string]string `json:"flags,omitempty"`     // as given, secrets replaced by their length
+	Planned   Planned           `json:"planned"`             //
+	Probe     *Probe            `json:"probe,omitempty"`     // what was asked before the run
+	Ended     *Ended            `json:"ended,omitempty"`     // absent in a run that was killed
+	Warnings  []string          `json:"warnings,omitempty"`  // doubts about what was measured
+	Telemetry []TelemetrySource `json:"telemetry,omitempty"` // what was scraped, and how that went
+	Host      Host              `json:"host"`
 }
 
 // Planned is what the run was to do.
