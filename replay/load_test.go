@@ -452,3 +452,46 @@ func meanUntil(a Arrivals, t float64) float64 {
 	}
 	return u + (t-end)*a.Rate
 }
+
+// What the server receives of an open shape is due plus the lateness that is reported.
+func TestOpenShapesArrive(t *testing.T) {
+	rows := slices.Repeat([]trace.Request{at(0, 20, 2)}, 300)
+	ramp, err := ParseRamp("0..100 over 4s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ramped, err := Arrivals{}.Ramp(ramp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, law := range []Arrivals{
+		{Kind: "constant", Rate: 40}, {Kind: "poisson", Rate: 40, CV: 1}, {Kind: "gamma", Rate: 40, CV: 3}, {Kind: "at-once"}, ramped,
+		{Kind: "piecewise", CV: 1, Pieces: []stats.RatePiece{{FromS: 0, ToS: 5, From: 20, To: 20}, {FromS: 5, ToS: 10, From: 60, To: 60}}},
+	} {
+		t.Run(law.Kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				got, run, server := load(t, exact(), Config{source: traceOf(trace.ClockNone, rows...), Selection: Selection{Arrivals: law}})
+				byID := map[int64]results.Result{}
+				for _, r := range got {
+					byID[r.ID] = r
+				}
+				list, _ := server.Account()
+				if len(list) != len(got) || len(got) < 200 || !strings.HasPrefix(run.Label, "open loop") {
+					t.Fatalf("%d requests, the server has %d (%s)", len(got), len(list), run.Label)
+				}
+				var offset time.Duration
+				for i, m := range list {
+					var id int64
+					fmt.Sscanf(m.RequestID, "reprise-%d", &id)
+					r := byID[id]
+					late, _ := results.Lateness(&r)
+					if off := m.Arrival - (r.Due.Value + late); i == 0 {
+						offset = off // between the two clocks
+					} else if off != offset {
+						t.Errorf("id %d arrived at %v, due at %v and %v late: %v off", id, m.Arrival, r.Due.Value, late, off-offset)
+					}
+				}
+			})
+		})
+	}
+}

@@ -266,8 +266,7 @@ func (r *run) do(ctx context.Context) error {
 		client.ConnsReused += found
 	}
 	rerr := r.recorder.close()
-	if r.isOver(sending) {
-		serr = nil
+	if r.isOver(sending) || r.survey.Endless { // nobody knew how many there would be
 		r.record.Planned.Requests = r.sent.Load()
 		r.record.Planned.InputTokens, r.record.Planned.OutputTokens, r.record.Planned.ReuseTokens = r.plannedIn, r.plannedOut, nil
 		r.record.Planned.UntilNS = new(int64(r.c.Selection.Duration))
@@ -284,8 +283,8 @@ func (r *run) do(ctx context.Context) error {
 		rerr = errors.Join(aborted, rerr)
 	}
 	werr := results.WriteRun(r.c.Dir, r.record)
-	if interrupted {
-		serr = nil // it says so in Ended
+	if interrupted || r.isOver(sending) {
+		serr = nil // it says so in Ended, or in Planned
 	}
 	return errors.Join(serr, q.failed(ctx), rerr, werr)
 }
