@@ -9,7 +9,9 @@ import (
 // WriteCSV writes one header and one row per metric: name, unit, n and [Stats].
 // A number that is no distribution, such as a throughput or a goodput, is a row
 // too and stands as mean; METRIC:with_failures are quantiles with failures as
-// worst values. What is not known, or not reached, is an empty field.
+// worst values. What is not known, or not reached, is an empty field. The last column
+// says how the load was made: a latency of a closed loop is another thing than one of
+// an open loop.
 func WriteCSV(w io.Writer, s *Summary) error {
 	out := csv.NewWriter(w)
 	rows := [][]string{append([]string{"name", "unit", "n"}, Stats[:]...)}
@@ -32,6 +34,10 @@ func WriteCSV(w io.Writer, s *Summary) error {
 		row := make([]string, len(rows[0]))
 		row[0], row[1], row[2], row[3] = r.name, r.unit, strconv.FormatInt(r.n, 10), field(r.value)
 		rows = append(rows, row)
+	}
+	rows[0] = append(rows[0], "load")
+	for i := range rows[1:] {
+		rows[i+1] = append(rows[i+1], s.Label)
 	}
 	return out.WriteAll(rows)
 }

@@ -73,7 +73,7 @@ func TestReport(t *testing.T) {
 		{"killed, from parts", []string{killed}, 0, "read from the parts of the results", ""},
 		{"interrupted", []string{stopped}, 0, "interrupted: 7 of 10 planned requests were not sent", ""},
 		{"empty", []string{runDir(t, 0, 0, nil)}, 3, "invalid: no request was recorded", "not a valid measurement: no request was recorded"},
-		{"csv", []string{"--csv", good}, 0, "name,unit,n,mean,std,min,p50,p90,p95,p99,p99_9,max\nlateness,ms,3,0,", ""},
+		{"csv", []string{"--csv", good}, 0, "name,unit,n,mean,std,min,p50,p90,p95,p99,p99_9,max,load\nlateness,ms,3,0,", ""},
 		{"json", []string{"--json", good}, 0, "{\n  \"schema\": 1,\n  \"verdict\": {\n    \"result\": \"valid\",", ""},
 		{"help", []string{"--help"}, 0, "reprise report run/", ""},
 		{"not a run", []string{t.TempDir()}, 1, "", "not a run directory: no run.json in it\nreprise: hint: "},
