@@ -152,18 +152,6 @@ type TLS struct {
 	Insecure bool   // any certificate is taken
 }
 
-// Progress is how far a run is.
-type Progress struct {
-	Elapsed  time.Duration
-	Planned  int64
-	Sent     int64
-	InFlight int64
-	Done     int64
-	Failed   int64         // of Done
-	NextDue  time.Duration // of the next request; below 0 after the last
-	Lateness time.Duration // largest of the last second
-}
-
 // pace returns the pacing's name. Users wait for answers; in a closed loop, and
 // over whole sessions, turns follow one another.
 func (c *Config) pace() string {

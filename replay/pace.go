@@ -317,6 +317,9 @@ func (r *run) paced(ctx context.Context, q *queue, w waiter) error {
 		if opens, timed := r.opens(row, more); timed && (!ok || opens < at) {
 			at, ok = opens, true
 		}
+		if r.nextDue.Store(-1); ok {
+			r.nextDue.Store(int64(at))
+		}
 		if err := r.pacer.wait(ctx, w, r.now, at, ok); err != nil {
 			return fmt.Errorf("replay stopped before request %d: %w", seq, err)
 		}

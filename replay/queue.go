@@ -16,6 +16,7 @@ import (
 type queue struct {
 	flights chan *flight
 	taken   *flight
+	next    *atomic.Int64 // due time of taken, for those who look
 	cancel  context.CancelFunc
 	ready   chan struct{} // closed when the first flights are there
 	bytes   atomic.Int64  // of the bodies in flights
@@ -192,6 +193,7 @@ func (q *queue) Next() (time.Duration, bool) {
 		return 0, false
 	}
 	q.taken = f
+	q.next.Store(int64(f.due))
 	return f.due, true
 }
 

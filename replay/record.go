@@ -33,6 +33,7 @@ type recorder struct {
 	out  sink
 	free func(*flight) // takes a flight whose result is kept
 	wake chan struct{} // holds one when many wait, or no more come
+	live *live         // nil = nobody looks
 	over chan struct{}
 	err  error // the first
 	lost int64
@@ -43,7 +44,7 @@ type recorder struct {
 	closed  bool
 }
 
-func newRecorder(c *Config, free func(*flight)) (*recorder, error) {
+func newRecorder(c *Config, live *live, free func(*flight)) (*recorder, error) {
 	out := c.sink
 	if out == nil {
 		files, err := results.NewRecorder(c.Dir)
@@ -52,7 +53,7 @@ func newRecorder(c *Config, free func(*flight)) (*recorder, error) {
 		}
 		out = files
 	}
-	r := &recorder{out: out, free: free, wake: make(chan struct{}, 1), over: make(chan struct{})}
+	r := &recorder{out: out, free: free, live: live, wake: make(chan struct{}, 1), over: make(chan struct{})}
 	r.room = sync.NewCond(&r.mu)
 	go r.loop()
 	return r, nil
@@ -95,6 +96,9 @@ func (r *recorder) loop() {
 		batch, closed = r.take(batch)
 		for i, f := range batch {
 			r.out.Add(&f.res)
+			if r.live != nil {
+				r.live.add(&f.res)
+			}
 			r.free(f)
 			if r.out.Full() && r.err == nil { // a disk that has refused is not asked again before its time
 				r.flush()

@@ -61,6 +61,7 @@ type run struct {
 	targets   []*target
 	responses pool
 	recorder  *recorder
+	live      *live         // nil unless somebody looks
 	spare     sync.Pool     // of *flight
 	rows      sync.Pool     // of *trace.Request
 	buffers   sync.Pool     // of *[]byte: requests
@@ -79,6 +80,7 @@ type run struct {
 	errors                               atomic.Int64 // of done: failed, and not given up on purpose
 	abort                                context.CancelCauseFunc
 	nextDue, worst                       atomic.Int64
+	allSent, stopped                     atomic.Bool
 	outOfFiles, outOfPorts               atomic.Int64 // requests that got no connection for that
 
 	plannedIn, plannedOut *int64 // tokens of what was sent; nil if none is known
@@ -158,7 +160,10 @@ func (r *run) open(ctx context.Context) error {
 	if err := results.WriteRun(c.Dir, r.record); err != nil {
 		return fmt.Errorf("run directory: %w", err)
 	}
-	if r.recorder, err = newRecorder(c, r.recorded); err != nil {
+	if c.Progress != nil {
+		r.live = newLive(r.now)
+	}
+	if r.recorder, err = newRecorder(c, r.live, r.recorded); err != nil {
 		return fmt.Errorf("run directory: %w", err)
 	}
 	return nil
@@ -227,6 +232,8 @@ func (r *run) do(ctx context.Context) error {
 	ctx, r.abort = context.WithCancelCause(ctx)
 	defer r.abort(nil)
 	q := r.prepare(ctx)
+	r.nextDue.Store(-1)
+	q.next = &r.nextDue
 	q.fill() // so that the request due at 0 is not late for being rendered
 	loud := quiet()
 	defer loud()
@@ -250,6 +257,8 @@ func (r *run) do(ctx context.Context) error {
 	done()
 	release()
 	r.nextDue.Store(-1)
+	r.allSent.Store(true)
+	r.stopped.Store(ctx.Err() != nil)
 	r.wait(ctx)
 	interrupted := ctx.Err() != nil
 	aborted, isAborted := errors.AsType[*AbortError](context.Cause(ctx))
@@ -266,6 +275,9 @@ func (r *run) do(ctx context.Context) error {
 		client.ConnsReused += found
 	}
 	rerr := r.recorder.close()
+	if r.c.Progress != nil {
+		r.c.Progress(r.state())
+	}
 	if r.isOver(sending) || r.survey.Endless { // nobody knew how many there would be
 		r.record.Planned.Requests = r.sent.Load()
 		r.record.Planned.InputTokens, r.record.Planned.OutputTokens, r.record.Planned.ReuseTokens = r.plannedIn, r.plannedOut, nil
@@ -320,7 +332,6 @@ func (r *run) send(ctx context.Context, f *flight, seq int) {
 		f.res.Due = trace.Some(f.due)
 	}
 	f.res.Eligible = trace.Some(f.eligible)
-	r.nextDue.Store(int64(f.eligible))
 	if f.unsent == "" && !r.hold(ctx, f) {
 		return
 	}
@@ -514,7 +525,8 @@ func (r *run) cutLate(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-// progress reports once a second until stop is called.
+// progress reports once a second until stop is called; the last report, with all
+// results, is for the caller.
 func (r *run) progress() (stop func()) {
 	if r.c.Progress == nil {
 		return func() {}
@@ -533,15 +545,23 @@ func (r *run) progress() (stop func()) {
 			}
 		}
 	}()
-	return func() { close(quit); <-over; r.c.Progress(r.state()) }
+	return func() { close(quit); <-over }
 }
 
 func (r *run) state() Progress {
 	sent, done := r.sent.Load(), r.done.Load()
-	return Progress{
-		Elapsed: r.now(), Planned: r.survey.Planned.Requests, Sent: sent, InFlight: sent - done, Done: done, Failed: r.failed.Load(),
+	p := Progress{
+		Elapsed: r.now(), Planned: r.survey.Planned.Requests, Endless: r.survey.Endless, Length: time.Duration(r.survey.Planned.DurationNS),
+		Sending: !r.allSent.Load(), Stopped: r.stopped.Load(), Sent: sent, InFlight: sent - done, Done: done, Failed: r.failed.Load(),
 		NextDue: time.Duration(r.nextDue.Load()), Lateness: time.Duration(r.worst.Swap(0)),
 	}
+	if d := r.c.Selection.Duration; d > 0 && (r.survey.Endless || p.Length == 0) {
+		p.Length = d
+	}
+	if r.live != nil {
+		r.live.fill(&p)
+	}
+	return p
 }
 
 // requestIDLen is room for any name of a request of a run.

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v3"
 
@@ -49,7 +48,7 @@ Example:
 			&cli.BoolFlag{Name: "self-test", Usage: "measure this machine against a server of its own, on loopback: alone for some seconds, or up to 3 s before a run, which warns if the plan asks for more"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print the plan and send nothing"},
 			&cli.BoolFlag{Name: "json", Usage: "print the plan or the summary as one JSON object"},
-			&cli.StringFlag{Name: "progress", Value: "auto", Usage: "auto (on a terminal), plain or none: a line a second on standard error"},
+			&cli.StringFlag{Name: "progress", Value: "auto", Usage: "auto (a dashboard on a terminal, else nothing), plain (a line a second), json (an object a second) or none; on standard error"},
 			&cli.StringSliceFlag{Name: "label", Usage: "KEY=VALUE into run.json, such as hardware or server version (repeatable)"},
 		}),
 		Action: runReplay,
@@ -150,8 +149,12 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 	if len(config.URLs) == 0 {
 		return misuse("name one with --url, such as --url http://localhost:8000; try it on the built-in server: reprise mock", "no target to replay against")
 	}
+	if err := b.listen(c); err != nil {
+		return err
+	}
+	defer b.close()
 	if n := c.Int("repeat"); n > 1 {
-		return replayRepeated(ctx, c, config, n)
+		return replayRepeated(ctx, c, config, n, b)
 	} else if n < 1 {
 		return misuse("give a number such as 3", "--repeat %d: must be above 0", n)
 	}
@@ -164,9 +167,10 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 		}
 	}
 	config.Dir = c.String("output")
-	b.attach(config, c.Root().ErrWriter)
+	b.attach(c, config)
 	config.Begin = func() error { return beginRun(c, config.Trace, config.Dir) }
 	run, err := replay.Run(ctx, *config)
+	b.close()
 	if run == nil || run.Ended == nil {
 		return errors.Join(err, dropEmptyDir(config.Dir))
 	}
@@ -230,10 +234,8 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 			return nil, misuse("give a time such as 30s", "--%s %v: must not be below 0", name, d)
 		}
 	}
-	switch p := c.String("progress"); p {
-	case "auto", "plain", "none":
-	default:
-		return nil, misuse("use auto, plain or none", "--progress %q", p)
+	if err := checkProgress(c); err != nil {
+		return nil, err
 	}
 	if c.IsSet("grace") && config.Grace == 0 {
 		config.Grace = -1
@@ -411,7 +413,7 @@ func publicFlags(c *cli.Command) map[string]string {
 			out[name] = "given"
 		case "scrape":
 			out[name] = strings.Join(publicPages(c), ", ")
-		case "o", "output", "force", "json", "progress", "url", "label":
+		case "o", "output", "force", "json", "progress", "metrics-listen", "url", "label":
 		default:
 			out[name] = fmt.Sprint(c.Value(name))
 		}
@@ -485,33 +487,4 @@ func dropEmptyDir(dir string) error {
 	os.Remove(filepath.Join(dir, "parts"))
 	os.Remove(dir) // only if it is empty
 	return nil
-}
-
-// progressTo prints a line a second where somebody looks.
-func progressTo(c *cli.Command) func(replay.Progress) {
-	w := c.Root().ErrWriter
-	switch c.String("progress") {
-	case "none":
-		return nil
-	case "plain":
-	default:
-		f, ok := w.(*os.File)
-		if !ok {
-			return nil
-		}
-		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-			return nil
-		}
-	}
-	return func(p replay.Progress) {
-		next := "sending has stopped"
-		switch {
-		case p.Sent >= p.Planned:
-			next = "all sent"
-		case p.NextDue >= 0:
-			next = "next due in " + p.NextDue.Round(10*time.Millisecond).String()
-		}
-		fmt.Fprintf(w, "%8s  sent %d of %d, in flight %d, done %d, failed %d, late by up to %v, %s\n",
-			p.Elapsed.Round(time.Second), p.Sent, p.Planned, p.InFlight, p.Done, p.Failed, p.Lateness.Round(10*time.Microsecond), next)
-	}
 }

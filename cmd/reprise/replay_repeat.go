@@ -22,7 +22,7 @@ const repeatFile = "repeat.json"
 // replayRepeated makes the same run several times, each in a run directory of its own
 // and with prompts of its own, so that no run finds another's in a prefix cache, and
 // says how far the runs lie apart.
-func replayRepeated(ctx context.Context, c *cli.Command, config *replay.Config, n int) error {
+func replayRepeated(ctx context.Context, c *cli.Command, config *replay.Config, n int, b *beside) error {
 	dir := c.String("output")
 	if err := repeatDir(c, dir); err != nil {
 		return err
@@ -38,7 +38,7 @@ func replayRepeated(ctx context.Context, c *cli.Command, config *replay.Config, 
 	var runs []*analysis.Summary
 	var failed, invalid, gate error
 	for i := range n {
-		s, err := oneRepeat(ctx, c, config, filepath.Join(dir, fmt.Sprint(i+1)), slo, limits)
+		s, err := oneRepeat(ctx, c, config, b, filepath.Join(dir, fmt.Sprint(i+1)), slo, limits)
 		if s == nil {
 			return err
 		}
@@ -75,11 +75,13 @@ func replayRepeated(ctx context.Context, c *cli.Command, config *replay.Config, 
 }
 
 // oneRepeat makes one of the runs. The summary is nil if it did not begin.
-func oneRepeat(ctx context.Context, c *cli.Command, base *replay.Config, dir string, slo *analysis.SLO, limits analysis.Limits) (*analysis.Summary, error) {
+func oneRepeat(ctx context.Context, c *cli.Command, base *replay.Config, b *beside, dir string, slo *analysis.SLO, limits analysis.Limits) (*analysis.Summary, error) {
 	config := *base
 	config.Dir, config.Scope = dir, "repeat-"+filepath.Base(dir)
 	config.Begin = func() error { return beginRun(c, config.Trace, dir) }
+	b.attach(c, &config)
 	run, err := replay.Run(ctx, config)
+	b.board.stop()
 	if run == nil || run.Ended == nil {
 		return nil, errors.Join(err, dropEmptyDir(dir))
 	}

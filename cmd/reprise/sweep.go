@@ -67,7 +67,7 @@ Examples:
 			&cli.StringFlag{Name: "html", Usage: "also write the curves as one HTML file, which needs no network"},
 			&cli.BoolFlag{Name: "json", Usage: "print the result as one JSON object, as in sweep.json"},
 			&cli.BoolFlag{Name: "markdown", Usage: "print the result as Markdown, for a pull request"},
-			&cli.StringFlag{Name: "progress", Value: "auto", Usage: "auto (on a terminal), plain or none: a line a second on standard error"},
+			&cli.StringFlag{Name: "progress", Value: "auto", Usage: "auto (plain on a terminal, else none), plain (a line a second), json (an object a second) or none; on standard error"},
 			&cli.StringSliceFlag{Name: "label", Usage: "KEY=VALUE into each run.json (repeatable)"},
 		}, sweptFlags(), lawFlags(), targetFlags(), limitFlags(), lateFlags(), sloFlags()),
 		Action: runSweep,
