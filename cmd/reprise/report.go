@@ -56,6 +56,7 @@ func reportCommand() *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object, as in " + results.SummaryFile},
 			&cli.BoolFlag{Name: "csv", Usage: "print one header and one row per metric"},
 			&cli.StringSliceFlag{Name: "export", Usage: "also write what other programs read: " + exportNames() + " (repeatable)"},
+			&cli.StringFlag{Name: "otlp", Usage: "base URL of an OpenTelemetry collector, such as http://collector:4318: also send each request as a span, and the numbers as metrics (OTLP over HTTP, JSON); keys in OTEL_EXPORTER_OTLP_HEADERS"},
 			&cli.StringFlag{Name: "export-to", Usage: "directory for the files of --export (default: the run directory); - for standard output, instead of the text, where it is one file"},
 			&cli.StringFlag{Name: "histograms", Usage: "also write the latencies as an HdrHistogram log, as in " + results.HistogramsFile},
 			&cli.BoolFlag{Name: "force", Usage: "merge also runs that do not measure the same thing"},
@@ -106,7 +107,7 @@ func runReport(ctx context.Context, c *cli.Command) error {
 	if html != "" {
 		watchers = append(watchers, drawn.Add)
 	}
-	if err := exports.open(&run.Run); err != nil {
+	if err := exports.open(ctx, &run.Run); err != nil {
 		return err
 	}
 	defer exports.abort()
@@ -115,7 +116,7 @@ func runReport(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	s.Judge(limits)
-	if err := exports.write(s, run.Run.Host); err != nil {
+	if err := exports.write(ctx, s, &run.Run); err != nil {
 		return err
 	}
 	if html != "" && html != "-" {

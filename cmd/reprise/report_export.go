@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 
 	"reprise/analysis"
 	"reprise/analysis/export"
+	"reprise/analysis/otlp"
 	"reprise/trace"
 	"reprise/trace/results"
 )
@@ -45,12 +48,21 @@ type exports struct {
 	printed bool // what was asked for goes to standard output
 	files   map[string]*trace.File
 	aiperf  *export.AIPerf
+	otlp    *otlp.Client // nil = none
+	spans   *otlp.Spans
+	stderr  io.Writer
 	rows    []export.RowWriter
 }
 
 // exportsOf reads --export and --export-to.
 func exportsOf(c *cli.Command, run string) (*exports, error) {
-	e := &exports{formats: map[string]bool{}, dir: run, stdout: c.Root().Writer, files: map[string]*trace.File{}}
+	e := &exports{formats: map[string]bool{}, dir: run, stdout: c.Root().Writer, stderr: c.Root().ErrWriter, files: map[string]*trace.File{}}
+	if base := c.String("otlp"); base != "" {
+		var err error
+		if e.otlp, err = otlp.New(base, os.Getenv("OTEL_EXPORTER_OTLP_HEADERS"), nil); err != nil {
+			return nil, misused{err, trace.Fix(err)}
+		}
+	}
 	files := 0
 	for _, name := range c.StringSlice("export") {
 		known := false
@@ -83,8 +95,14 @@ func exportsOf(c *cli.Command, run string) (*exports, error) {
 	return e, nil
 }
 
-// open begins the files.
-func (e *exports) open(run *results.Run) error {
+// open begins the files, and the spans.
+func (e *exports) open(ctx context.Context, run *results.Run) error {
+	if e.otlp != nil {
+		var err error
+		if e.spans, err = e.otlp.NewSpans(ctx, run); err != nil {
+			return err
+		}
+	}
 	if len(e.formats) > 0 && !e.printed {
 		if err := os.MkdirAll(e.dir, 0o755); err != nil {
 			return err
@@ -127,13 +145,16 @@ func (e *exports) add(r *results.Result) {
 	if e.aiperf != nil {
 		e.aiperf.Add(r)
 	}
+	if e.spans != nil {
+		e.spans.Add(r)
+	}
 	for _, w := range e.rows {
 		w.Add(r)
 	}
 }
 
 // write ends the files with what is known when all requests are.
-func (e *exports) write(s *analysis.Summary, host results.Host) error {
+func (e *exports) write(ctx context.Context, s *analysis.Summary, run *results.Run) error {
 	for _, w := range e.rows {
 		if err := w.Close(); err != nil {
 			return err
@@ -151,7 +172,7 @@ func (e *exports) write(s *analysis.Summary, host results.Host) error {
 		}
 	}
 	if e.formats["benchstat"] {
-		if err := export.WriteBenchstat(e.file(benchstatFile), s, host); err != nil {
+		if err := export.WriteBenchstat(e.file(benchstatFile), s, run.Host); err != nil {
 			return err
 		}
 	}
@@ -160,6 +181,22 @@ func (e *exports) write(s *analysis.Summary, host results.Host) error {
 			return err
 		}
 	}
+	return e.send(ctx, s, run)
+}
+
+// send sends the rest of the spans, and the metrics.
+func (e *exports) send(ctx context.Context, s *analysis.Summary, run *results.Run) error {
+	if e.otlp == nil {
+		return nil
+	}
+	if err := e.spans.Close(); err != nil {
+		return err
+	}
+	n, err := e.otlp.SendSummary(ctx, s, run)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stderr, "reprise: sent %d spans and %d metrics\n", e.spans.N, n)
 	return nil
 }
 

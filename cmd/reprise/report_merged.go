@@ -18,8 +18,8 @@ func reportMerged(ctx context.Context, c *cli.Command, dirs []string) error {
 	if c.String("html") != "" {
 		return misuse("draw each run by itself, or compare them: reprise compare A/ B/ --html F", "--html draws one run, got %d", len(dirs))
 	}
-	if len(c.StringSlice("export")) > 0 {
-		return misuse("export each run by itself", "--export takes one run, got %d", len(dirs))
+	if len(c.StringSlice("export")) > 0 || c.String("otlp") != "" {
+		return misuse("export each run by itself", "--export and --otlp take one run, got %d", len(dirs))
 	}
 	if c.Bool("json") && c.Bool("csv") {
 		return misuse("choose one", "--json and --csv exclude each other")
