@@ -20,7 +20,7 @@ type queue struct {
 	cancel  context.CancelFunc
 	ready   chan struct{} // closed when the first flights are there
 	bytes   atomic.Int64  // of the bodies in flights
-	room    chan struct{} // holds one when there is room for many more: flights and bytes have fallen by half
+	room    chan struct{} // holds one when there is room for many more: flights and bytes have fallen by an eighth
 	waits   atomic.Bool   // put waits for room
 	once    sync.Once     // for ready
 	err     error         // why the trace could not be read on; set before flights is closed
@@ -160,12 +160,13 @@ func (f *flight) waits(before map[string]time.Duration, at time.Duration, speed 
 	before[key] = at + time.Duration(float64(f.row.RecordedE2E.Or(0))/speed)
 }
 
-// put adds a flight once there is room for it. What is full is filled again when half
-// of it has gone, since waking for each request would cost more than rendering it.
+// put adds a flight once there is room for it. What is full is filled again when an
+// eighth of it has gone, since waking for each request would cost more than rendering
+// it.
 func (q *queue) put(ctx context.Context, f *flight) error {
 	if q.full(aheadRequests, aheadBytes) {
 		q.waits.Store(true)
-		for q.full(aheadRequests/2, aheadBytes/2) {
+		for q.full(aheadRequests/8*7, aheadBytes/8*7) {
 			select {
 			case <-q.room:
 			case <-ctx.Done():
@@ -203,7 +204,7 @@ func (q *queue) take() (*flight, bool) {
 	if !ok {
 		return nil, false
 	}
-	if q.bytes.Add(-f.size()); q.waits.Load() && !q.full(aheadRequests/2, aheadBytes/2) {
+	if q.bytes.Add(-f.size()); q.waits.Load() && !q.full(aheadRequests/8*7, aheadBytes/8*7) {
 		select {
 		case q.room <- struct{}{}:
 		default:

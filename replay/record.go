@@ -12,7 +12,7 @@ import (
 const (
 	flushEvery  = 500 * time.Millisecond // a killed run loses no more than this, and what one write takes
 	queueLength = 4096                   // results that wait for the writer
-	manyWait    = 256                    // results for which it looks at once
+	manyWait    = 64                     // results for which it looks at once
 	keepAtMost  = 200_000                // results held while the disk refuses them
 )
 
