@@ -98,6 +98,9 @@ func (f *flight) send(t *target) {
 	t.client.Send(&f.x)
 }
 
+// OnSent implements transport.Sink.
+func (f *flight) OnSent() { f.sentAll() }
+
 // OnHead implements transport.Sink.
 func (f *flight) OnHead(h *transport.Head, _ time.Duration) {
 	if f.x.Written() {

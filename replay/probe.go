@@ -192,6 +192,8 @@ type question struct {
 }
 
 // OnHead implements transport.Sink.
+func (q *question) OnSent() {}
+
 func (q *question) OnHead(h *transport.Head, _ time.Duration) { q.response.Head(h.Status, h.Type) }
 
 // OnBody implements transport.Sink.

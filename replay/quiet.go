@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"time"
 )
 
@@ -20,7 +21,7 @@ func quiet() (stop func()) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}
-	runtime.GC()
+	collectAmongSmall()
 	percent := roomPercent(liveHeap())
 	before := debug.SetGCPercent(percent)
 	quit, over := make(chan struct{}), make(chan struct{})
@@ -45,6 +46,27 @@ func quiet() (stop func()) {
 		<-over
 		debug.SetGCPercent(before)
 	}
+}
+
+// collectAmongSmall collects while many goroutines with small stacks are there. The
+// runtime gives a new goroutine as much stack as those that it found had on average,
+// rounded up to a power of two: of the few that a run begins with, some are deep, and
+// thousands of connections would each wait on 4 KB instead of 2.
+func collectAmongSmall() {
+	const many = 256
+	quit := make(chan struct{})
+	var ready, over sync.WaitGroup
+	ready.Add(many)
+	for range many {
+		over.Go(func() {
+			ready.Done()
+			<-quit
+		})
+	}
+	ready.Wait()
+	runtime.GC()
+	close(quit)
+	over.Wait()
 }
 
 // liveHeap is what the last collection has found alive, bytes.

@@ -38,6 +38,9 @@ func (a *asker) send() {
 	a.client.Send(&a.x)
 }
 
+// OnSent implements transport.Sink.
+func (a *asker) OnSent() {}
+
 // OnHead implements transport.Sink.
 func (a *asker) OnHead(h *transport.Head, _ time.Duration) { a.response.Head(h.Status, h.Type) }
 

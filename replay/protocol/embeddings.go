@@ -29,7 +29,9 @@ func (p Embeddings) AppendBody(dst []byte, r *Request) ([]byte, error) {
 	})
 }
 
-type embeddings struct{ openAI }
+type embeddings struct{ openAIReading }
+
+func (d *embeddings) Reset() {}
 
 // Event books a stream, which embeddings are not.
 func (d *embeddings) Event(e sse.Event, a *ledger.Account) {

@@ -15,13 +15,18 @@ import (
 // becomes the event that is remembered.
 type likeness struct {
 	armed  bool
-	parts  [likeParts][]byte // literal bytes: before the text, behind it, and around the counts
+	n      int8 // counts in use
 	counts [likeParts - 2]likeCount
-	n      int // counts in use
-	delta  ledger.Delta
+	choice int32
+	parts  [likeParts]likePart // literal bytes: before the text, behind it, and around the counts
 	usage  ledger.Usage
-	memory []byte // of parts
+	memory []byte // of the event
 }
+
+// A likePart is from where to where a part is in the memory.
+type likePart struct{ from, to int32 }
+
+func (l *likeness) part(i int8) []byte { return l.memory[l.parts[i].from:l.parts[i].to] }
 
 // likeParts is one part more than there are holes: the text and two counts.
 const likeParts = 4
@@ -51,14 +56,13 @@ func (l *likeness) learn(data []byte, deltas []ledger.Delta, p *payload) {
 	end := at + len(d.Content)
 	l.armed = false
 	l.memory = append(l.memory[:0], data...)
-	l.delta, l.usage, l.n = *d, p.usage, 0
-	l.delta.Content, l.delta.Tools = nil, nil
-	l.parts[0] = l.memory[:at]
+	l.choice, l.usage, l.n = d.Choice, p.usage, 0
+	l.parts[0] = likePart{0, int32(at)}
 	rest := end
 	if p.usage != (ledger.Usage{}) && !l.holes(end, &rest) {
 		return
 	}
-	l.parts[l.n+1] = l.memory[rest:]
+	l.parts[l.n+1] = likePart{int32(rest), int32(len(data))}
 	l.armed = true
 }
 
@@ -95,7 +99,7 @@ func (l *likeness) holes(from int, rest *int) bool {
 		}
 		l.counts[l.n] = keys[i].what
 		l.n++
-		l.parts[l.n] = l.memory[*rest:at[i]]
+		l.parts[l.n] = likePart{int32(*rest), int32(at[i])}
 		*rest = at[i] + width
 	}
 	return true
@@ -106,34 +110,36 @@ var (
 	keyTotal      = []byte(`"total_tokens":`)
 )
 
-// match sets d and u to what the event holds if it is like the one remembered.
+// match sets d, which is empty, and u to what the event holds if it is like the one
+// remembered.
 func (l *likeness) match(data []byte, d *ledger.Delta, u *ledger.Usage) bool {
-	if !l.armed || !bytes.HasPrefix(data, l.parts[0]) {
+	before, behind := l.part(0), l.part(1)
+	if !l.armed || !bytes.HasPrefix(data, before) {
 		return false
 	}
-	rest := data[len(l.parts[0]):]
+	rest := data[len(before):]
 	n := plainText(rest)
-	if n <= 0 || !bytes.HasPrefix(rest[n:], l.parts[1]) {
+	if n <= 0 || !bytes.HasPrefix(rest[n:], behind) {
 		return false
 	}
 	text := rest[:n:n]
-	rest = rest[n+len(l.parts[1]):]
+	rest = rest[n+len(behind):]
 	*u = l.usage
 	for i := range l.n {
 		value, width := digits(rest)
-		if width == 0 || !bytes.HasPrefix(rest[width:], l.parts[i+2]) {
+		after := l.part(i + 2)
+		if width == 0 || !bytes.HasPrefix(rest[width:], after) {
 			return false
 		}
 		if l.counts[i] == likeOutput {
 			u.Output.Value = value
 		}
-		rest = rest[width+len(l.parts[i+2]):]
+		rest = rest[width+len(after):]
 	}
 	if len(rest) != 0 {
 		return false
 	}
-	*d = l.delta
-	d.Content = text
+	d.Choice, d.Kind, d.Content = l.choice, results.KindContent, text
 	return true
 }
 

@@ -44,9 +44,11 @@ func (p Ollama) AppendBody(dst []byte, r *Request) ([]byte, error) {
 // ollama decodes /api/chat. Its messages have the shape of OpenAI's, with
 // thinking under its own key.
 type ollama struct {
-	openAI
+	openAIReading
 	stream bool
 }
+
+func (d *ollama) Reset() {}
 
 func (d *ollama) Event(e sse.Event, a *ledger.Account) {
 	s, data, more := begin(e, a)

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"sync"
 	"time"
 
 	"reprise/replay/ledger"
@@ -12,14 +13,20 @@ import (
 // them and as vLLM, SGLang, TGI, TensorRT-LLM, llama.cpp and gateways send
 // them. Keys that it does not know are ignored.
 type openAI struct {
-	scratch
 	stream bool         // a stream was asked for
 	kind   results.Kind // of a choice's tokens without text, if known from the protocol
 	like   likeness     // the event before
-	one    [1]ledger.Delta
-	usage  ledger.Usage // of one
-	read   payload      // the last that was parsed
 }
+
+// An openAIReading is one event or body that is read in full. Most events are not,
+// so that all decoders share the memory for it.
+type openAIReading struct {
+	scratch
+	kind results.Kind
+	read payload
+}
+
+var openAIReadings = sync.Pool{New: func() any { return new(openAIReading) }}
 
 func (d *openAI) Reset() {}
 
@@ -31,8 +38,10 @@ func (d *openAI) Event(e sse.Event, a *ledger.Account) {
 	if !more {
 		return
 	}
-	if d.like.match(data, &d.one[0], &d.usage) {
-		a.Chunk(s, d.one[:], &d.usage)
+	var one [1]ledger.Delta
+	var usage ledger.Usage
+	if d.like.match(data, &one[0], &usage) {
+		a.Chunk(s, one[:], &usage)
 		return
 	}
 	d.unlike(s, data, a)
@@ -40,32 +49,38 @@ func (d *openAI) Event(e sse.Event, a *ledger.Account) {
 
 // unlike books an event that is not like the one before.
 func (d *openAI) unlike(s ledger.Stamp, data []byte, a *ledger.Account) {
-	p, ok := d.parse(data)
+	r := openAIReadings.Get().(*openAIReading)
+	defer openAIReadings.Put(r)
+	r.kind = d.kind
+	p, ok := r.parse(data)
 	if !ok {
 		a.Malformed(s, data)
 		return
 	}
-	d.common(p, a)
-	d.like.learn(data, d.deltas, p)
-	a.Chunk(s, d.deltas, &p.usage)
+	p.common(a)
+	d.like.learn(data, r.deltas, p)
+	a.Chunk(s, r.deltas, &p.usage)
 }
 
 // Body books a whole response that came as one body.
 func (d *openAI) Body(body []byte, _ time.Duration, a *ledger.Account) {
-	p, ok := d.parse(body)
+	r := openAIReadings.Get().(*openAIReading)
+	defer openAIReadings.Put(r)
+	r.kind = d.kind
+	p, ok := r.parse(body)
 	if !ok || !p.object {
 		notObject(body, a)
 		return
 	}
-	d.common(p, a)
-	if len(d.deltas) == 0 {
+	p.common(a)
+	if len(r.deltas) == 0 {
 		noAnswer(body, a)
 	}
-	a.Body(d.deltas, p.usage, !d.stream)
+	a.Body(r.deltas, p.usage, !d.stream)
 }
 
 // common books what events and bodies share.
-func (d *openAI) common(p *payload, a *ledger.Account) {
+func (p *payload) common(a *ledger.Account) {
 	if p.err != nil {
 		a.Error(errorCause(p.err))
 	}
@@ -84,7 +99,7 @@ type payload struct {
 
 // parse reads one payload, valid until the next; ok is false if it is not one
 // JSON text.
-func (d *openAI) parse(data []byte) (p *payload, ok bool) {
+func (d *openAIReading) parse(data []byte) (p *payload, ok bool) {
 	d.clear()
 	p = &d.read
 	*p = payload{}
@@ -134,7 +149,7 @@ func empty(raw []byte) bool {
 	return false
 }
 
-func (d *openAI) choices(c *cursor) {
+func (d *openAIReading) choices(c *cursor) {
 	d.deltas = d.deltas[:0]
 	if !c.array() {
 		return
@@ -149,7 +164,7 @@ func (d *openAI) choices(c *cursor) {
 	}
 }
 
-func (d *openAI) choice(c *cursor, delta *ledger.Delta) {
+func (d *openAIReading) choice(c *cursor, delta *ledger.Delta) {
 	for key, ok := c.key(); ok; key, ok = c.key() {
 		switch string(key) {
 		case "index":
@@ -174,7 +189,7 @@ func (d *openAI) choice(c *cursor, delta *ledger.Delta) {
 	}
 }
 
-func (d *openAI) message(c *cursor, delta *ledger.Delta) {
+func (d *openAIReading) message(c *cursor, delta *ledger.Delta) {
 	start := len(d.tools)
 	for key, ok := c.key(); ok; key, ok = c.key() {
 		switch string(key) {
@@ -209,7 +224,7 @@ func (d *openAI) message(c *cursor, delta *ledger.Delta) {
 }
 
 // content takes a text, or the texts of a list of parts.
-func (d *openAI) content(c *cursor) []byte {
+func (d *openAIReading) content(c *cursor) []byte {
 	if c.peek() != '[' {
 		return d.str(c)
 	}
@@ -231,7 +246,7 @@ func (d *openAI) content(c *cursor) []byte {
 
 // toolCalls takes fragments of tool calls. A fragment without an index belongs
 // to the call at its place in the list (Ollama).
-func (d *openAI) toolCalls(c *cursor) {
+func (d *openAIReading) toolCalls(c *cursor) {
 	if !c.array() {
 		return
 	}
@@ -260,7 +275,7 @@ func (d *openAI) toolCalls(c *cursor) {
 	}
 }
 
-func (d *openAI) function(c *cursor, at int) {
+func (d *openAIReading) function(c *cursor, at int) {
 	for key, ok := c.key(); ok; key, ok = c.key() {
 		switch string(key) {
 		case "name":

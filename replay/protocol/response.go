@@ -33,7 +33,7 @@ type Response struct {
 	content string
 	framing framing
 	events  sse.Reader
-	lines   sse.Lines
+	lines   *sse.Lines // nil where the protocol has none
 	body    []byte
 	last    time.Duration // of the last read
 }
@@ -58,7 +58,9 @@ func NewResponse(p Protocol, stream bool, limit int) *Response {
 		limit = sse.DefaultLimit
 	}
 	r := &Response{protocol: p, decoder: p.NewDecoder(stream), stream: stream, limit: limit}
-	r.events.Limit, r.lines.Limit = limit, limit
+	if r.events.Limit = limit; p.Lines() {
+		r.lines = &sse.Lines{Limit: limit}
+	}
 	r.emit = func(e sse.Event) error {
 		r.decoder.Event(e, &r.Account)
 		return nil
@@ -72,7 +74,9 @@ func (r *Response) Start(slab []results.Entry) {
 	r.Account.Reset(slab)
 	r.decoder.Reset()
 	r.events.Reset()
-	r.lines.Reset()
+	if r.lines != nil {
+		r.lines.Reset()
+	}
 	r.status, r.content, r.framing, r.last = 0, "", framingUnknown, 0
 	if r.body = r.body[:0]; cap(r.body) > errorBody {
 		r.body = nil

@@ -13,84 +13,6 @@ import (
 	"time"
 )
 
-// An End says how the exchange ended as far as the transport can tell.
-type End uint8
-
-const (
-	EndClean     End = iota // the response is complete
-	EndRefused              // no connection: refused, DNS, TLS
-	EndReset                // the connection broke before the response was complete
-	EndTimeout              // a limit passed
-	EndCut                  // stopped from outside
-	EndCancelled            // given up on purpose, as Limits.Cancel said
-	EndProtocol             // the server did not speak HTTP/1.1, or the sink refused what it sent
-)
-
-// Limits end an exchange; 0 means no limit. All count from Sent.
-type Limits struct {
-	Total time.Duration // whole exchange
-	Bytes time.Duration // without a byte of response
-	Token time.Duration // without a token
-
-	MaxBytes int64 // of the response, headers included; 0 = no limit
-
-	Cancel    time.Duration // give up on purpose after so long, if HasCancel
-	HasCancel bool
-}
-
-// A Sink takes what comes of an exchange, call after call, from the goroutine of
-// its connection.
-type Sink interface {
-	OnHead(h *Head, at time.Duration)        // once, when the headers are complete
-	OnBody(p []byte, at time.Duration) error // body bytes of one read, valid during the call
-	Done(x *Exchange)                        // at the end; the exchange may then be used again
-}
-
-// An Exchange is one request and its response. The caller fills the first
-// block; the second is set when Done is called. Instants are offsets on the
-// client's clock.
-type Exchange struct {
-	Request []byte // head and body, written in one call
-	Sink    Sink
-	Limits  Limits
-
-	Connected, SentEnd, FirstByte, Ended time.Duration
-	HasConnected, HasSentEnd, HasByte    bool // HasSentEnd: see Written
-	Reused                               bool // found an open connection
-	Resent                               bool // the open connection turned out closed, so it was sent again on a new one
-	BytesOut, BytesIn                    int64
-	End                                  End
-	Err                                  error
-
-	sent      atomic.Int64 // offset + 1; 0 = not sent
-	lastByte  atomic.Int64 // offset
-	lastToken atomic.Int64 // offset
-	written   atomic.Bool
-	headSeen  bool
-
-	stop     error // from outside; with the connection's mu
-	writeErr error // the same
-}
-
-// Reset readies x for another request.
-func (x *Exchange) Reset() {
-	sink := x.Sink
-	*x = Exchange{Request: x.Request[:0], Sink: sink}
-}
-
-// Sent returns when the first byte was written.
-func (x *Exchange) Sent() (time.Duration, bool) {
-	at := x.sent.Load()
-	return time.Duration(at - 1), at != 0
-}
-
-// Written tells, before Done too, whether the whole request has gone out: its
-// bytes are not wanted any more once the response begins.
-func (x *Exchange) Written() bool { return x.written.Load() }
-
-// Progress notes that a token came, for the limit on tokens.
-func (x *Exchange) Progress(at time.Duration) { x.lastToken.Store(int64(at)) }
-
 // A Client sends exchanges to one address. It keeps connections for reuse and
 // opens one for every exchange that finds none, so no exchange waits for
 // another.
@@ -101,14 +23,17 @@ type Client struct {
 	close context.CancelCauseFunc
 	ctx   context.Context
 
+	stages stages
+
 	Opened, Reuses atomic.Int64
 	Delays         Delays // of reads, where the kernel says when it had the bytes
 
-	mu    sync.Mutex
-	idle  []*conn
-	conns map[*conn]bool
-	stop  error // set by Cut
-	hasty bool  // the server has closed a connection right behind an answer
+	mu      sync.Mutex
+	idle    []*conn
+	conns   map[*conn]bool
+	stop    error    // set by Cut
+	dialing *dialing // the last
+	hasty   bool     // the server has closed a connection right behind an answer
 }
 
 // NewClient returns a client that dials with dial and reads the clock with now.
@@ -184,43 +109,6 @@ func (c *Client) closedIdle(since time.Duration) {
 	c.hasty = c.hasty || c.stop == nil && c.now()-since < hastyWithin
 }
 
-// open dials; a dial needs a deep stack, so the reader is another goroutine.
-func (c *Client) open(x *Exchange) {
-	defer c.live.Done()
-	ctx := c.ctx
-	if x.Limits.Total > 0 {
-		limited, cancel := context.WithTimeoutCause(ctx, x.Limits.Total, fmt.Errorf("no connection within %v", x.Limits.Total))
-		defer cancel()
-		ctx = limited
-	}
-	nc, err := c.dial(ctx)
-	if err != nil {
-		x.End, x.Err = EndRefused, err
-		if cause := context.Cause(ctx); cause != nil {
-			x.Err = cause
-			x.End = EndTimeout
-			if c.ctx.Err() != nil {
-				x.End = EndCut
-			}
-		}
-		x.Ended = c.now()
-		x.Sink.Done(x)
-		return
-	}
-	c.Opened.Add(1)
-	k := &conn{client: c, nc: nc, out: newSender(nc)}
-	k.start(x, false) // before the reader, so that it never sees the connection idle
-	c.mu.Lock()
-	c.conns[k] = true
-	c.live.Add(1)
-	stop := c.stop
-	c.mu.Unlock()
-	go k.reader()
-	if stop != nil {
-		k.cut(stop)
-	}
-}
-
 // Cut ends all exchanges in flight, and those to come, with cause.
 func (c *Client) Cut(cause error) {
 	c.close(cause)
@@ -246,6 +134,7 @@ func (c *Client) Close() {
 	}
 	c.mu.Unlock()
 	c.live.Wait()
+	c.stages.close()
 }
 
 // A conn is one connection: a goroutine that always reads, so that it sees a
@@ -253,7 +142,9 @@ func (c *Client) Close() {
 type conn struct {
 	client *Client
 	nc     net.Conn
-	out    *sender // nil where writing may wait for more than the kernel
+	out    *sender   // nil where writing may wait for more than the kernel
+	in     *receiver // nil likewise
+	buf    []byte    // unless in
 	parser Parser
 
 	idleSince time.Duration // end of the exchange before; set before the connection is offered again
@@ -361,50 +252,6 @@ func (k *conn) wakeIn(d time.Duration) {
 	k.nc.SetReadDeadline(time.Now().Add(d))
 }
 
-// A limit names one of the Limits.
-type limit uint8
-
-const (
-	noLimit limit = iota
-	cancelLimit
-	totalLimit
-	bytesLimit
-	tokenLimit
-)
-
-// next returns when the first of the limits passes, and which that is.
-func (x *Exchange) next() (at time.Duration, which limit) {
-	sent, ok := x.Sent()
-	if !ok {
-		return 0, noLimit
-	}
-	if x.Limits.HasCancel {
-		at, which = sent+x.Limits.Cancel, cancelLimit
-	}
-	first := func(w limit, from, after time.Duration) {
-		if after > 0 && (which == noLimit || from+after < at) {
-			at, which = from+after, w
-		}
-	}
-	first(totalLimit, sent, x.Limits.Total)
-	first(bytesLimit, max(sent, time.Duration(x.lastByte.Load())), x.Limits.Bytes)
-	first(tokenLimit, max(sent, time.Duration(x.lastToken.Load())), x.Limits.Token)
-	return at, which
-}
-
-// passed says how and why a limit that has passed ends an exchange.
-func (l Limits) passed(which limit) (End, error) {
-	switch which {
-	case cancelLimit:
-		return EndCancelled, fmt.Errorf("cancelled after %v, on purpose", l.Cancel)
-	case totalLimit:
-		return EndTimeout, fmt.Errorf("not complete within %v", l.Total)
-	case bytesLimit:
-		return EndTimeout, fmt.Errorf("no byte for %v", l.Bytes)
-	}
-	return EndTimeout, fmt.Errorf("no token for %v", l.Token)
-}
-
 func (k *conn) cut(cause error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -418,45 +265,77 @@ func (k *conn) cut(cause error) {
 // readSize is enough for what a socket holds when the reader keeps up.
 const readSize = 16 << 10
 
+// reader waits for bytes; a stage handles them.
 func (k *conn) reader() {
 	defer k.client.live.Done()
-	defer k.closed()
-	read, done := k.reads()
-	for {
-		p, stamp, err := read()
-		at := k.client.now()
-		if stamp != 0 {
-			k.client.Delays.add(time.Now().UnixNano() - stamp)
+	for more := true; more; {
+		r := k.read()
+		more = k.client.stages.handle(k, &r)
+		if r.stamp != 0 { // noted last, for others may have to be waited for
+			k.client.Delays.add(r.delay)
 		}
-		x := k.current()
-		switch {
-		case x == nil && len(p) == 0 && k.overslept(err):
-			done()
-			continue
-		case x == nil: // closed while idle, or bytes that nobody asked for
-			done()
-			if err != nil && k.served {
-				k.client.closedIdle(k.idleSince)
-			}
-			return
-		case len(p) > 0:
-			more := k.take(x, p, at)
-			done()
-			if !more {
-				return
-			}
+	}
+}
+
+func (k *conn) read() (r readBytes) {
+	if k.in != nil {
+		r.p, r.stamp, r.err = k.in.read()
+	} else {
+		n, err := k.nc.Read(k.buf)
+		r.p, r.err = k.buf[:n], err
+	}
+	r.at = k.client.now()
+	if r.stamp != 0 {
+		r.delay = time.Now().UnixNano() - r.stamp
+	}
+	return r
+}
+
+// handle handles what was read, and takes the connection out of the client when it
+// is of no more use.
+func (k *conn) handle(r *readBytes) (more bool) {
+	if more = k.handled(r); !more {
+		k.closed()
+	}
+	return more
+}
+
+func (k *conn) handled(r *readBytes) (more bool) {
+	x := k.current()
+	switch {
+	case x == nil && len(r.p) == 0 && k.overslept(r.err):
+		k.done()
+		return true
+	case x == nil: // closed while idle, or bytes that nobody asked for
+		k.done()
+		if r.err != nil && k.served {
+			k.client.closedIdle(k.idleSince)
 		}
-		if err == nil {
-			continue
+		return false
+	case len(r.p) > 0:
+		more := k.take(x, r.p, r.at)
+		k.done()
+		if !more {
+			return false
 		}
-		switch x = k.current(); {
-		case x == nil:
-			return
-		case errors.Is(err, os.ErrDeadlineExceeded) && k.early(x):
-		default:
-			k.broken(x, err, at)
-			return
-		}
+	}
+	if r.err == nil {
+		return true
+	}
+	switch x = k.current(); {
+	case x == nil:
+		return false
+	case errors.Is(r.err, os.ErrDeadlineExceeded) && k.early(x):
+		return true
+	}
+	k.broken(x, r.err, r.at)
+	return false
+}
+
+// done gives back what was read.
+func (k *conn) done() {
+	if k.in != nil {
+		k.in.done()
 	}
 }
 
@@ -479,19 +358,6 @@ func (k *conn) overslept(err error) bool {
 		k.nc.SetReadDeadline(time.Time{})
 	}
 	return true
-}
-
-// reads returns how to read from the connection, and how to give back what was
-// read.
-func (k *conn) reads() (read func() ([]byte, int64, error), done func()) {
-	if r := newReceiver(k.nc); r != nil {
-		return r.read, r.done
-	}
-	buf := make([]byte, readSize)
-	return func() ([]byte, int64, error) {
-		n, err := k.nc.Read(buf)
-		return buf[:n], 0, err
-	}, func() {}
 }
 
 // early tells whether a deadline fired before any limit was reached, and sets it
@@ -573,13 +439,6 @@ func (k *conn) broken(x *Exchange, err error, at time.Duration) {
 	default:
 		k.finish(x, EndReset, plain(err), at, false)
 	}
-}
-
-func (x *Exchange) sentOr(def time.Duration) time.Duration {
-	if at, ok := x.Sent(); ok {
-		return at
-	}
-	return def
 }
 
 // A close means that the server had given up an idle connection, and never saw

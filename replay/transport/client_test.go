@@ -54,6 +54,8 @@ type listener struct {
 	done chan bool
 }
 
+func (l *listener) OnSent() {}
+
 func (l *listener) OnHead(h *Head, _ time.Duration) {
 	if l.head != nil {
 		l.head(h)

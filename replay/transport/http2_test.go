@@ -24,6 +24,8 @@ type heard struct {
 	fail  error         // what OnBody returns
 }
 
+func (s *heard) OnSent() {}
+
 func (s *heard) OnHead(h *Head, _ time.Duration) { s.head = *h }
 func (s *heard) OnBody(p []byte, _ time.Duration) error {
 	if s.reads++; s.reads == 1 {

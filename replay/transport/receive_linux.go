@@ -19,17 +19,21 @@ import (
 type receiver struct {
 	raw   syscall.RawConn
 	ready func(fd uintptr) bool // bound once
-	buf   *[]byte
+	buf   *readBuffer
 	n     int
 	errno syscall.Errno
 	stamp int64
+}
 
+// A readBuffer is what one read needs.
+type readBuffer struct {
 	header unix.Msghdr
 	vector unix.Iovec
 	oob    [64]byte
+	bytes  [readSize - 256]byte // all of it fits into readSize
 }
 
-var readBuffers = sync.Pool{New: func() any { b := make([]byte, readSize); return &b }}
+var readBuffers = sync.Pool{New: func() any { return new(readBuffer) }}
 
 // newReceiver returns nil where the connection is none of the kernel's TCP.
 func newReceiver(nc net.Conn) *receiver {
@@ -49,14 +53,14 @@ func newReceiver(nc net.Conn) *receiver {
 
 // receive is called while the connection may be readable; false waits on.
 func (r *receiver) receive(fd uintptr) bool {
-	buf := readBuffers.Get().(*[]byte)
-	r.vector.Base = &(*buf)[0]
-	r.vector.SetLen(len(*buf))
-	r.header.Iov = &r.vector
-	r.header.Iovlen = 1
-	r.header.Control = &r.oob[0]
-	r.header.SetControllen(len(r.oob))
-	n, _, errno := syscall.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&r.header)), 0)
+	buf := readBuffers.Get().(*readBuffer)
+	buf.vector.Base = &buf.bytes[0]
+	buf.vector.SetLen(len(buf.bytes))
+	buf.header.Iov = &buf.vector
+	buf.header.Iovlen = 1
+	buf.header.Control = &buf.oob[0]
+	buf.header.SetControllen(len(buf.oob))
+	n, _, errno := syscall.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&buf.header)), 0)
 	if errno == syscall.EAGAIN || errno == syscall.EINTR {
 		readBuffers.Put(buf)
 		return false
@@ -66,20 +70,20 @@ func (r *receiver) receive(fd uintptr) bool {
 		readBuffers.Put(buf)
 		return true
 	}
-	r.buf, r.stamp = buf, r.kernelTime()
+	r.buf, r.stamp = buf, buf.kernelTime()
 	return true
 }
 
 // kernelTime reads the stamp of the message; 0 if it has none.
-func (r *receiver) kernelTime() int64 {
-	if r.header.Controllen < uint64(unix.CmsgSpace(16)) {
+func (b *readBuffer) kernelTime() int64 {
+	if b.header.Controllen < uint64(unix.CmsgSpace(16)) {
 		return 0
 	}
-	h := (*unix.Cmsghdr)(unsafe.Pointer(&r.oob[0]))
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&b.oob[0]))
 	if h.Level != unix.SOL_SOCKET || h.Type != unix.SO_TIMESTAMPNS {
 		return 0
 	}
-	ts := (*unix.Timespec)(unsafe.Pointer(&r.oob[unix.CmsgLen(0)]))
+	ts := (*unix.Timespec)(unsafe.Pointer(&b.oob[unix.CmsgLen(0)]))
 	return ts.Sec*1e9 + ts.Nsec
 }
 
@@ -96,7 +100,7 @@ func (r *receiver) read() (p []byte, stamp int64, err error) {
 	case r.n == 0:
 		return nil, 0, io.EOF
 	}
-	return (*r.buf)[:r.n], r.stamp, nil
+	return r.buf.bytes[:r.n], r.stamp, nil
 }
 
 // done gives the buffer back.
