@@ -98,6 +98,9 @@ func (term *terminal) await(t *testing.T, text string) {
 	t.Fatalf("%q is not seen after 30 s: %q", text, term.text())
 }
 
+// lastWord is written to a terminal by these tests.
+const lastWord = "(the program has ended)"
+
 // end waits for the program, and holds the terminal against what it was before.
 func (term *terminal) end(t *testing.T) *os.ProcessState {
 	t.Helper()
@@ -109,7 +112,10 @@ func (term *terminal) end(t *testing.T) *os.ProcessState {
 	if after.Lflag != term.before.Lflag || after.Iflag != term.before.Iflag || after.Oflag != term.before.Oflag {
 		t.Errorf("the terminal's mode is %+v, was %+v", after, term.before)
 	}
-	time.Sleep(100 * time.Millisecond) // for the reader of the terminal
+	if _, err := term.slave.WriteString(lastWord); err != nil { // what comes before it has been read when it has
+		t.Fatal(err)
+	}
+	term.await(t, lastWord)
 	text := term.text()
 	for _, mode := range []string{"?25", "?2004", "?1049", "?1000", "?1003"} {
 		on, off := "\x1b["+mode+"h", "\x1b["+mode+"l"
