@@ -71,6 +71,7 @@ func (s *Summary) head(p *printer) {
 func (s *Summary) facts(p *printer) {
 	v, q := &s.Verdict, &s.Requests
 	s.mergedText(p)
+	s.workersText(p)
 	p.pair("label", s.Label)
 	target := strings.Join(s.URLs, ", ") + ", " + s.Protocol
 	if s.HTTP != results.HTTP1 {

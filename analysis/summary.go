@@ -30,6 +30,8 @@ type Summary struct {
 
 	Merged []MergedRun `json:"merged,omitempty"` // the runs, where it holds several
 
+	Workers []results.Worker `json:"workers,omitempty"` // the load hosts of a run of several
+
 	Label    string            `json:"label"` // open loop, capped, ...
 	Labels   map[string]string `json:"labels"`
 	Version  string            `json:"version"` // of the program that ran it
@@ -181,6 +183,7 @@ func (c *collection) summary(run *results.Opened) *Summary {
 		HTTPStatuses: c.statuses.list(), Notes: c.notes.top(topNames), Holds: c.holds.list(),
 		Sessions: c.sessions.summary(), Throughput: c.throughput(), Tokens: c.tokens, Late: sliced(c.late),
 		Recorded: Recorded{c.ttft.paired(), c.e2e.paired()},
+		Workers:  r.Workers,
 		run:      r, histograms: map[string]*hdrhistogram.Histogram{},
 	}
 	s.Requests.end(run)

@@ -81,6 +81,7 @@ func (s *Summary) Judge(l Limits) {
 	v.receive(s)
 	v.records(s)
 	v.parts(s)
+	v.workers(s)
 	if v.Result == Invalid {
 		v.Code = CodeInvalid
 	}

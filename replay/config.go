@@ -34,6 +34,7 @@ type Config struct {
 	Trace     string    // path of a canonical trace
 	Selection Selection // which rows, when
 	Dir       string    // run directory; must exist and be empty
+	Shard     Shard     // which of these rows are this worker's; all, without others
 
 	URLs     []string          // targets; requests go to them in turn
 	Protocol protocol.Protocol // nil = chat
@@ -103,6 +104,10 @@ type Config struct {
 	overheadKnown bool // the probe found it
 
 	descriptors int64 // that this process may have open; 0 = ask the system
+
+	// Start returns the instant of time 0, for which the run then waits; it is called
+	// when the first requests are ready. nil = at once.
+	Start func(ctx context.Context) (time.Time, error)
 
 	portable bool         // wait with package time, as in a synctest bubble
 	Begin    func() error // called when all is ready to begin, before anything is written to Dir; nil = nothing to do

@@ -37,7 +37,7 @@ func (r *run) prepare(ctx context.Context) *queue {
 		n := 0
 		q.err = r.c.each(ctx, func(b *trace.Batch, row int, s start) error {
 			f := r.flight(b, row, s)
-			f.seq = n
+			f.seq = s.seq
 			if r.pacer != nil {
 				at := s.due
 				if r.c.Selection.Load.Kind == LoadConcurrency {

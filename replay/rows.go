@@ -26,6 +26,7 @@ type start struct {
 	warm  bool          // it stands for what its session has lived through already
 	tree  int64         // with LoadTrees: which session, counted from 0
 	last  bool          // with LoadTrees: the last of its session
+	seq   int           // its place among all that are selected, also those of other shards
 }
 
 // A rowFunc takes a selected row.
@@ -43,13 +44,14 @@ func (c *Config) open() (rowReader, error) {
 // ties keep the order of the trace. It opens the trace anew each time, so it can
 // be used more than once.
 func (c *Config) each(ctx context.Context, f rowFunc) error {
-	d := &drawing{Selection: &c.Selection, path: c.Trace, paced: c.paced(), open: c.open, f: f}
+	d := &drawing{Selection: &c.Selection, shard: &c.Shard, path: c.Trace, paced: c.paced(), open: c.open, f: f}
 	return d.all(ctx)
 }
 
 // A drawing is one way through the selected rows.
 type drawing struct {
 	*Selection
+	shard *Shard
 	path  string
 	paced bool
 	open  func() (rowReader, error)
@@ -62,6 +64,7 @@ type drawing struct {
 	last     time.Duration
 	sessions map[string]struct{} // of this pass, with Sessions
 	begun    int64               // sessions, of all passes
+	seq      int                 // rows that came so far
 }
 
 // errEnough ends the reading of rows.
@@ -157,6 +160,11 @@ func (d *drawing) hand(b *trace.Batch, row int, s start) error {
 			return errEnough
 		}
 		d.handed++
+	}
+	s.seq = d.seq
+	d.seq++
+	if !d.shard.has(b, row, s) {
+		return nil
 	}
 	return d.f(b, row, s)
 }

@@ -238,7 +238,11 @@ func (r *run) do(ctx context.Context) error {
 	loud := quiet()
 	defer loud()
 	usage := measureClient()
-	begin := time.Now()
+	begin, err := r.begin(ctx)
+	if err != nil {
+		q.stop()
+		return errors.Join(err, r.recorder.close())
+	}
 	r.base.Store(&begin)
 	r.record.Started = begin.UTC().Format(time.RFC3339Nano)
 	over := func(*results.Run) {}
@@ -248,11 +252,13 @@ func (r *run) do(ctx context.Context) error {
 	stop := r.progress()
 	wait, release := r.waiter(begin)
 	sending, done := r.until(ctx, begin)
-	var serr error
-	if r.pacer != nil {
+	serr := wait.waitUntil(sending, 0)
+	switch {
+	case serr != nil:
+	case r.pacer != nil:
 		serr = r.paced(sending, q, wait)
-	} else {
-		serr = dispatch(sending, q, wait, func(seq int, due time.Duration) { r.send(sending, q.taken, seq) })
+	default:
+		serr = dispatch(sending, q, wait, func(int, time.Duration) { r.send(sending, q.taken, q.taken.seq) })
 	}
 	done()
 	release()

@@ -49,7 +49,7 @@ func rootCommand(stdin io.Reader, stdout, stderr io.Writer) *cli.Command {
 		Description:           rootHelp,
 		EnableShellCompletion: true,
 		Commands: []*cli.Command{
-			traceCommand(), analyzeCommand(), fitCommand(), synthCommand(), compareCommand(), replayCommand(), sweepCommand(), reportCommand(), mockCommand(),
+			traceCommand(), analyzeCommand(), fitCommand(), synthCommand(), compareCommand(), replayCommand(), sweepCommand(), reportCommand(), mockCommand(), workerCommand(),
 		},
 	}
 	prepare(root, stdin, stdout, stderr)

@@ -42,7 +42,7 @@ late; degraded is 0, with the reason in the report's first line.
 Example:
    reprise mock --listen 127.0.0.1:8000 &
    reprise replay prod.parquet --url http://127.0.0.1:8000 --to 30s -o run/`,
-		Flags: slices.Concat(selectionFlags(), loadFlags(), lawFlags(), targetFlags(), limitFlags(), besideFlags(), lateFlags(), sloFlags(), ciFlags(), []cli.Flag{
+		Flags: slices.Concat(selectionFlags(), loadFlags(), lawFlags(), targetFlags(), limitFlags(), besideFlags(), workersFlags(), lateFlags(), sloFlags(), ciFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "run directory to write"},
 			&cli.BoolFlag{Name: "force", Usage: "replace a run that is in the output directory"},
 			&cli.BoolFlag{Name: "self-test", Usage: "measure this machine against a server of its own, on loopback: alone for some seconds, or up to 3 s before a run, which warns if the plan asks for more"},
@@ -131,6 +131,10 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	several, err := shared(c, config)
+	if err != nil {
+		return err
+	}
 	done, err := traceOf(ctx, c, config)
 	if err != nil {
 		return err
@@ -153,6 +157,9 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	defer b.close()
+	if several {
+		return replayShared(ctx, c, config, b)
+	}
 	if n := c.Int("repeat"); n > 1 {
 		return replayRepeated(ctx, c, config, n, b)
 	} else if n < 1 {

@@ -13,6 +13,8 @@ import (
 
 	"reprise/analysis"
 	"reprise/analysis/runpage"
+	"reprise/replay/cluster"
+	"reprise/trace"
 	"reprise/trace/results"
 )
 
@@ -44,6 +46,7 @@ Example:
    reprise report --csv run/ > run.csv
    reprise report run/ --export aiperf --export-to aiperf/
    reprise report monday/ tuesday/ --histograms both.hlog
+   reprise report --recover run/
    reprise report run/ --slo 'ttft_p95<800ms; tpot_p95<50ms; error_rate<1%'`
 
 func reportCommand() *cli.Command {
@@ -60,6 +63,7 @@ func reportCommand() *cli.Command {
 			&cli.StringFlag{Name: "export-to", Usage: "directory for the files of --export (default: the run directory); - for standard output, instead of the text, where it is one file"},
 			&cli.StringFlag{Name: "histograms", Usage: "also write the latencies as an HdrHistogram log, as in " + results.HistogramsFile},
 			&cli.BoolFlag{Name: "force", Usage: "merge also runs that do not measure the same thing"},
+			&cli.BoolFlag{Name: "recover", Usage: "first assemble the results that workers kept when their coordinator was killed, from the run directory or those of the workers, into the first of them"},
 			&cli.StringFlag{Name: "html", Usage: "also write one HTML file with tables and charts, which needs no network; - for standard output, instead of the text"},
 		),
 		Action: runReport,
@@ -67,10 +71,16 @@ func reportCommand() *cli.Command {
 }
 
 func runReport(ctx context.Context, c *cli.Command) error {
-	if c.Args().Len() > 1 {
+	var dir string
+	var err error
+	switch {
+	case c.Bool("recover"):
+		dir, err = recovered(ctx, c)
+	case c.Args().Len() > 1:
 		return reportMerged(ctx, c, c.Args().Slice())
+	default:
+		dir, err = oneArg(c, "run directory")
 	}
-	dir, err := oneArg(c, "run directory")
 	if err != nil {
 		return err
 	}
@@ -102,6 +112,9 @@ func runReport(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	if run.Run.Ended == nil && len(cluster.Kept(dir)) > 0 {
+		return trace.WithFix(fmt.Errorf("%s: the results of its workers were not assembled: the coordinator was killed, or the run goes on", dir), "once the workers have ended: reprise report --recover "+dir)
+	}
 	var watchers []func(*results.Result)
 	drawn := runpage.NewCollector(&run.Run)
 	if html != "" {
@@ -116,6 +129,11 @@ func runReport(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	s.Judge(limits)
+	if c.Bool("recover") {
+		if err := analysis.WriteSummary(dir, s); err != nil {
+			return err
+		}
+	}
 	if err := exports.write(ctx, s, &run.Run); err != nil {
 		return err
 	}

@@ -63,6 +63,7 @@ type Run struct {
 	Warnings  []string          `json:"warnings,omitempty"`  // doubts about what was measured
 	Telemetry []TelemetrySource `json:"telemetry,omitempty"` // what was scraped, and how that went
 	Host      Host              `json:"host"`
+	Workers   []Worker          `json:"workers,omitempty"` // of a run of several load hosts
 }
 
 // Planned is what the run was to do.
@@ -96,6 +97,7 @@ type Ended struct {
 	Aborted     string `json:"aborted,omitempty"`      // why the run was ended before its time, by --abort-if
 	RecordError string `json:"record_error,omitempty"` // why records were lost
 	RecordsLost int64  `json:"records_lost"`
+	Lost        int64  `json:"lost,omitempty"` // of the shards of workers that were lost: nobody knows whether they were sent
 	Client      Client `json:"client"`
 }
 

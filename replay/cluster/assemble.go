@@ -1,0 +1,287 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"reprise/replay"
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+// An assembly makes one run directory of the results of workers.
+type assembly struct {
+	run     results.Run // what is known of the whole run
+	dir     string
+	parts   []part
+	stopped bool
+	keep    bool // sessions stay together
+
+	seen     map[requestKey]struct{}
+	sessions map[sessionKey][]flight
+	owner    [replay.Slots]int // which part had it at the start, +1
+	ended    results.Ended
+	plans    int64 // sum of the requests that the workers planned
+}
+
+// A part is what is known of one worker, and its results, if they are there.
+type part struct {
+	name, dir string // dir "" = there are none
+	host      results.Host
+	slots     slotSet // at the start
+	planned   int64
+	silent    time.Duration
+	lost      bool
+	lostAt    time.Duration // 0 = not known
+	lostWhy   string
+	took      int
+	cut       bool // it did not come to the end of its sending
+
+	kept     kept
+	runs     []*results.Opened
+	shifts   bool
+	shift    int64
+	late     []int64
+	recorded int64
+	sent     int64
+	own      int64 // results of its shard at the start, whoever sent them
+}
+
+type requestKey struct {
+	id   int64
+	pass int32
+}
+
+type sessionKey struct {
+	name string
+	pass int32
+}
+
+// A flight is when a request of a session was on its way.
+type flight struct{ from, to time.Duration }
+
+// flushRows is how many results are gathered between two parts of the file.
+const flushRows = 1 << 15
+
+// write reads what is there and writes the run directory.
+func (a *assembly) write(ctx context.Context) (*results.Run, error) {
+	a.seen, a.sessions = map[requestKey]struct{}{}, map[sessionKey][]flight{}
+	for i := range a.parts {
+		if err := a.open(i); err != nil {
+			return nil, err
+		}
+	}
+	for i := range a.parts {
+		if p := &a.parts[i]; p.cut && !p.lost && !a.stopped {
+			p.lost, p.lostWhy = true, "it stopped before its end"
+		}
+	}
+	if err := a.describe(); err != nil {
+		return nil, err
+	}
+	out, err := results.NewRecorder(a.dir)
+	if err != nil {
+		return nil, err
+	}
+	for r, err := range a.rows() {
+		if err := cmp.Or(err, ctx.Err()); err != nil {
+			return nil, err
+		}
+		if err := a.take(&r.Result, r.part); err != nil {
+			return nil, err
+		}
+		if out.Add(&r.Result); out.Pending() == flushRows {
+			if err := out.Flush(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := out.Close(); err != nil {
+		return nil, err
+	}
+	a.conclude()
+	return &a.run, results.WriteRun(a.dir, &a.run)
+}
+
+// open opens the runs of a part.
+func (a *assembly) open(i int) error {
+	p := &a.parts[i]
+	for slot := range uint16(replay.Slots) {
+		if p.slots.has(slot) {
+			a.owner[slot] = i + 1
+		}
+	}
+	if p.dir == "" {
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(p.dir, keptFile))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &p.kept); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(p.dir, keptFile), err)
+	}
+	p.shifts = len(p.kept.Clock.Estimates) > 0 && p.kept.Clock.shifts(p.kept.First)
+	for n := range p.kept.Legs {
+		leg := filepath.Join(p.dir, strconv.Itoa(n))
+		if _, err := os.Stat(filepath.Join(leg, results.RunFile)); err != nil {
+			continue // it was killed before the run began
+		}
+		run, err := results.OpenRun(leg)
+		if err != nil {
+			return err
+		}
+		p.runs = append(p.runs, run)
+		p.cut = p.cut || run.Run.Ended == nil || run.Run.Ended.Interrupted
+	}
+	return nil
+}
+
+// A row is a result and whose it is.
+type row struct {
+	results.Result
+	part int
+}
+
+// rows merges the results of all workers in the order in which they ended.
+func (a *assembly) rows() iter.Seq2[row, error] {
+	return func(yield func(row, error) bool) {
+		type source struct {
+			next func() (results.Result, error, bool)
+			now  row
+		}
+		var open []*source
+		for i := range a.parts {
+			for _, run := range a.parts[i].runs {
+				next, stop := iter.Pull2(run.Results())
+				defer stop()
+				s := &source{next: next, now: row{part: i}}
+				open = append(open, s)
+			}
+		}
+		advance := func(s *source) (bool, error) {
+			r, err, ok := s.next()
+			if ok && err == nil {
+				a.parts[s.now.part].move(&r)
+				s.now.Result = r
+			}
+			return ok, err
+		}
+		for i := 0; i < len(open); {
+			ok, err := advance(open[i])
+			switch {
+			case err != nil:
+				yield(row{}, err)
+				return
+			case !ok:
+				open = slices.Delete(open, i, i+1)
+			default:
+				i++
+			}
+		}
+		for len(open) > 0 {
+			least := 0
+			for i := range open {
+				if ends(&open[i].now.Result) < ends(&open[least].now.Result) {
+					least = i
+				}
+			}
+			if !yield(open[least].now, nil) {
+				return
+			}
+			switch ok, err := advance(open[least]); {
+			case err != nil:
+				yield(row{}, err)
+				return
+			case !ok:
+				open = slices.Delete(open, least, least+1)
+			}
+		}
+	}
+}
+
+// ends is when a result was there.
+func ends(r *results.Result) time.Duration {
+	return r.End.Or(r.Dispatched.Or(r.Eligible.Or(r.Due.Or(0))))
+}
+
+// move sets a result on the coordinator's clock, and names its worker. What is due,
+// and eligible with it, is of the plan and stays. Instants move only where the offset
+// of the clocks has changed by more than its bounds leave open: within them, a shift
+// would be noise.
+func (p *part) move(r *results.Result) {
+	r.Worker = trace.Some(p.name)
+	if !p.shifts {
+		return
+	}
+	planned := r.Eligible == r.Due
+	instants := []*trace.Optional[time.Duration]{&r.Dispatched, &r.Connected, &r.Sent, &r.SentEnd, &r.FirstByte, &r.FirstToken, &r.FirstOutput, &r.LastToken, &r.End}
+	if !planned {
+		instants = append(instants, &r.Eligible)
+	}
+	for _, t := range instants {
+		if t.Known {
+			by := p.kept.Clock.at(p.kept.Start+int64(t.Value)) - p.kept.First.Offset
+			t.Value += time.Duration(by)
+			p.shift = max(p.shift, abs(by))
+		}
+	}
+}
+
+// take counts a result.
+func (a *assembly) take(r *results.Result, from int) error {
+	key := requestKey{r.ID, r.Pass}
+	if _, twice := a.seen[key]; twice {
+		return fmt.Errorf("request %d (pass %d) is in the results of two workers, the second is %s", r.ID, r.Pass, a.parts[from].name)
+	}
+	a.seen[key] = struct{}{}
+	p := &a.parts[from]
+	p.recorded++
+	if o := a.owner[replay.Slot(r.ID, r.Session.Value, r.Session.Known && a.keep)]; o > 0 {
+		a.parts[o-1].own++
+	}
+	if r.End.Known {
+		a.ended.DurationNS = max(a.ended.DurationNS, int64(r.End.Value))
+	}
+	if !r.Dispatched.Known {
+		return nil
+	}
+	p.sent++
+	a.ended.Sent++
+	if late, ok := results.Lateness(r); ok {
+		p.late = append(p.late, int64(late))
+	}
+	if r.Session.Known && r.End.Known {
+		s := sessionKey{r.Session.Value, r.Pass}
+		a.sessions[s] = append(a.sessions[s], flight{r.Dispatched.Value, r.End.Value})
+	}
+	return nil
+}
+
+// overlaps counts requests that were sent while an earlier one of their session was
+// on its way, whichever workers sent them.
+func (a *assembly) overlaps() int64 {
+	n := int64(0)
+	for _, list := range a.sessions {
+		slices.SortFunc(list, func(x, y flight) int { return cmp.Compare(x.from, y.from) })
+		last := time.Duration(-1)
+		for i, f := range list {
+			if i > 0 && f.from < last {
+				n++
+			}
+			last = max(last, f.to)
+		}
+	}
+	return n
+}
+
+var errNothing = errors.New("no worker has left results")

@@ -1,0 +1,260 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"reprise/replay"
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+// A past is what a worker leaves behind.
+type past struct {
+	name   string
+	slots  slotSet
+	mine   int64
+	legs   [][]results.Result
+	killed bool
+	clock  []Estimate
+	run    string
+}
+
+func result(id int64, due, took time.Duration) results.Result {
+	r := results.Result{
+		ID: id, URL: "http://x", Protocol: "chat", Session: trace.Some(fmt.Sprint("s", id%3)), Outcome: results.OutcomeOK,
+		Due: trace.Some(due), Eligible: trace.Some(due), Dispatched: trace.Some(due), Sent: trace.Some(due + time.Microsecond), End: trace.Some(due + took),
+	}
+	return r
+}
+
+// leave writes the directory of a worker.
+func (p *past) leave(t *testing.T, dir string, planned int64) string {
+	t.Helper()
+	dir = filepath.Join(dir, workersDir, p.name)
+	for n, rows := range p.legs {
+		leg := filepath.Join(dir, strconv.Itoa(n))
+		if err := os.MkdirAll(leg, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		run := results.Run{Label: "a shard", Models: map[string]string{"": "m"}, Warnings: []string{"3 of 4 requests of the shard", "a doubt"}}
+		if !p.killed {
+			run.Ended = &results.Ended{Client: results.Client{ConnsOpened: 2}}
+		}
+		out, err := results.NewRecorder(leg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range rows {
+			out.Add(&rows[i])
+		}
+		end := out.Close
+		if p.killed {
+			end = out.Flush
+		}
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		if err := results.WriteRun(leg, &run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := kept{Worker: p.name, Start: 1000, State: stateDone, Legs: len(p.legs), Plan: plan{Run: p.run, Of: 2, Slots: p.slots, Mine: p.mine, Base: results.Run{Label: "open loop", Planned: results.Planned{Requests: planned}}}}
+	if k.Clock.Estimates = p.clock; len(p.clock) > 0 {
+		k.First = p.clock[0]
+	}
+	if p.killed {
+		k.State = stateRunning
+	}
+	if err := results.WriteJSON(filepath.Join(dir, keptFile), k); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// halves shares n requests between two workers, by slot.
+func halves(n int64) (pasts [2]past) {
+	for i := range pasts {
+		pasts[i] = past{name: fmt.Sprint("w", i+1), slots: newSlotSet(), legs: [][]results.Result{nil}, run: "run-x"}
+	}
+	for slot := range uint16(replay.Slots) {
+		pasts[slot%2].slots.add(slot)
+	}
+	for id := range n {
+		p := &pasts[replay.Slot(id, "", false)%2]
+		p.legs[0] = append(p.legs[0], result(id, time.Duration(id)*time.Millisecond, 5*time.Millisecond))
+		p.mine++
+	}
+	return pasts
+}
+
+// recoverAll assembles what the workers left, and returns the run and its rows.
+func recoverAll(t *testing.T, planned int64, pasts ...past) (*results.Run, []results.Result, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for i := range pasts {
+		pasts[i].leave(t, dir, planned)
+	}
+	run, err := Recover(t.Context(), Kept(dir), dir)
+	if err != nil {
+		return run, nil, err
+	}
+	opened, err := results.OpenRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []results.Result
+	for r, err := range opened.Results() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, r)
+	}
+	return run, rows, nil
+}
+
+func TestAssembleIsWhole(t *testing.T) {
+	const n = 500
+	pasts := halves(n)
+	run, rows, err := recoverAll(t, n, pasts[:]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range rows {
+		if r.ID != int64(i) || r.Due.Value != time.Duration(i)*time.Millisecond || !r.Worker.Known {
+			t.Fatalf("row %d is %+v", i, r)
+		}
+	}
+	e := run.Ended
+	if len(rows) != n || e.Sent != n || e.Unsent != 0 || e.Lost != 0 || e.Client.ConnsOpened != 4 {
+		t.Errorf("%d rows, ended %+v", len(rows), e)
+	}
+	// Sessions have a request each 3 ms that takes 5: all but the first of each overlap.
+	if e.Overlaps != n-3 {
+		t.Errorf("%d overlaps, want %d", e.Overlaps, n-3)
+	}
+	if run.Label != "open loop" || len(run.Workers) != 2 || run.Workers[0].Recorded+run.Workers[1].Recorded != n {
+		t.Errorf("label %q, workers %+v", run.Label, run.Workers)
+	}
+	if text := strings.Join(run.Warnings, "; "); strings.Contains(text, "shard") || !strings.Contains(text, "a doubt") {
+		t.Errorf("warnings: %s", text)
+	}
+}
+
+// TestAssembleTakenOver: of a worker that was killed, the rest was sent by the other,
+// and what is between is lost.
+func TestAssembleTakenOver(t *testing.T) {
+	const n = 400
+	pasts := halves(n)
+	lost, other := &pasts[0], &pasts[1]
+	var kept, taken []results.Result
+	gap := int64(0)
+	for _, r := range lost.legs[0] {
+		switch {
+		case r.Due.Value < 100*time.Millisecond:
+			kept = append(kept, r)
+		case r.Due.Value < 150*time.Millisecond:
+			gap++
+		default:
+			taken = append(taken, r)
+		}
+	}
+	lost.legs[0], lost.killed = kept, true
+	other.legs = append(other.legs, taken)
+	run, rows, err := recoverAll(t, n, pasts[:]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := run.Ended; e.Lost != gap || int64(len(rows)) != n-gap || e.Unsent != 0 {
+		t.Errorf("lost %d, want %d; %d rows, unsent %d", e.Lost, gap, len(rows), e.Unsent)
+	}
+	if w := run.Workers[0]; w.State != results.WorkerRestored || w.Lost != gap || w.Recorded != int64(len(kept)) {
+		t.Errorf("the worker that was killed: %+v", w)
+	}
+	if w := run.Workers[1]; w.State != results.WorkerEnded || w.TookOver != 1 || w.Lost != 0 {
+		t.Errorf("the other: %+v", w)
+	}
+}
+
+func TestAssembleWithoutAWorker(t *testing.T) {
+	const n = 100
+	pasts := halves(n)
+	run, rows, err := recoverAll(t, n, pasts[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if int64(len(rows)) != pasts[1].mine || run.Ended.Lost != pasts[0].mine || run.Workers[1].State != results.WorkerLost {
+		t.Errorf("%d rows, lost %d, workers %+v", len(rows), run.Ended.Lost, run.Workers)
+	}
+}
+
+func TestAssembleRefusesTwice(t *testing.T) {
+	pasts := halves(20)
+	pasts[1].legs = append(pasts[1].legs, pasts[0].legs[0][:1])
+	if _, _, err := recoverAll(t, 20, pasts[:]...); err == nil || !strings.Contains(err.Error(), "two workers") {
+		t.Errorf("a request that was sent twice: %v", err)
+	}
+	pasts = halves(20)
+	pasts[1].run = "run-y"
+	if _, _, err := recoverAll(t, 20, pasts[:]...); err == nil || trace.Fix(err) == "" {
+		t.Errorf("two runs: %v", err)
+	}
+	if _, err := Recover(t.Context(), nil, t.TempDir()); err == nil {
+		t.Error("no worker is no error")
+	}
+}
+
+// TestAssembleMoves: instants of a clock that drifted are moved, due times are not;
+// within the bounds nothing is.
+func TestAssembleMoves(t *testing.T) {
+	pasts := halves(100)
+	ms := int64(time.Millisecond)
+	for i := range pasts {
+		pasts[i].clock = []Estimate{{At: 1000, Offset: 5 * ms, Bound: ms / 2}, {At: 1000 + 100*ms, Offset: (5 + 10*int64(i)) * ms, Bound: ms / 2}}
+	}
+	run, rows, err := recoverAll(t, 100, pasts[:]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		due, late := time.Duration(r.ID)*time.Millisecond, time.Duration(0)
+		if r.Worker.Value == "w2" {
+			late = due / 10
+		}
+		if got := r.Dispatched.Value - due; r.Due.Value != due || r.Eligible.Value != due || got < late-time.Microsecond || got > late+time.Microsecond {
+			t.Fatalf("%s: request %d due %v, eligible %v, dispatched %v after it, want %v", r.Worker.Value, r.ID, r.Due.Value, r.Eligible.Value, got, late)
+		}
+	}
+	if a, b := run.Workers[0].Clock, run.Workers[1].Clock; a.ShiftNS != 0 || b.ShiftNS < 9*ms || *b.DriftPPM < 99_000 {
+		t.Errorf("clocks %+v and %+v", a, b)
+	}
+}
+
+// TestWritePiece: pieces may come twice, and late; a file with other bytes is refused.
+func TestWritePiece(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "w1", "0", "run.json")
+	const sum = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824" // of "hello"
+	for _, p := range []struct {
+		at   int64
+		data string
+		sum  string
+		next int64
+	}{{0, "hel", "", 3}, {0, "hel", "", 3}, {4, "o", sum, 3}, {3, "lo", sum, 5}, {0, "", "", 0}} {
+		if next, err := writePiece(path, p.at, []byte(p.data), p.sum); err != nil || next != p.next {
+			t.Errorf("piece %q at %d: next %d, %v", p.data, p.at, next, err)
+		}
+	}
+	if _, err := writePiece(path, 0, []byte("jello"), sum); err == nil {
+		t.Error("other bytes are taken")
+	}
+	for _, name := range []string{"../x", "0/../../x", "worker.json/x", "0/requests.parquet.sh", "/etc/passwd", "0/parts/1.parquet"} {
+		if fileForm.MatchString(name) {
+			t.Errorf("%s would be written", name)
+		}
+	}
+}

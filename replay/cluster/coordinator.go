@@ -1,0 +1,355 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"reprise/replay"
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+// Defaults of a Coordinator; the flags read them from here.
+const (
+	DefaultLease = 15 * time.Second
+	DefaultJoin  = 2 * time.Minute
+	LeastLease   = 2 * time.Second // several beats, each with the time to be answered
+)
+
+// Values of Coordinator.OnLoss.
+const (
+	LossTakeOver = "take-over" // the others send what the lost one has not
+	LossFail     = "fail"      // the run is called off
+)
+
+// Times of a coordinator.
+const (
+	tick         = 50 * time.Millisecond
+	startIn      = time.Second            // from all are ready to the start: several beats
+	takeOverIn   = 500 * time.Millisecond // from the notice of a loss to the first request that is taken over: two beats, and a look at the trace
+	deliverLimit = 10 * time.Minute       // for the results of a worker, while it is heard
+)
+
+// A Coordinator runs one replay by several workers.
+type Coordinator struct {
+	Config  *replay.Config // of the whole run; Dir must exist and be empty
+	Args    []string       // flags for the workers, which make this configuration
+	Workers int
+	OnLoss  string        // "" = LossTakeOver
+	Lease   time.Duration // how long a worker may be silent; 0 = DefaultLease
+	Join    time.Duration // how long to wait for workers; 0 = DefaultJoin
+	Log     func(format string, args ...any)
+
+	Bus    Bus     // external server; unused with Server
+	Server *Server // embedded one
+	// Start starts the workers, on this machine, once they are expected; each keeps its
+	// results in Dir/workers/NAME. nil = they come by themselves.
+	Start func(ctx context.Context) ([]Process, error)
+
+	nc      *nats.Conn
+	run     string
+	base    results.Run
+	weights []int64 // of slots
+	rows    []int64 // likewise: requests
+	table   []int   // likewise: which worker has it at the start
+	keep    bool    // sessions together
+	clock   *Clock
+
+	mu      sync.Mutex
+	members []*member // in the order of joining
+	start   int64     // instant of time 0; 0 = not yet
+	stop    bool
+	fail    string
+	collect bool
+	bucket  string
+	remove  func()
+	filling sync.Mutex // one worker fills the object store
+}
+
+// A Process is a worker that was started on this machine.
+type Process struct {
+	Name string
+	Over <-chan error // gets how it ended
+}
+
+// Run replays, and assembles the run directory.
+func (c *Coordinator) Run(ctx context.Context) (*results.Run, error) {
+	if err := c.Config.CheckShared(c.Workers); err != nil {
+		return nil, err
+	}
+	if err := c.plan(ctx); err != nil {
+		return nil, err
+	}
+	b, seed := c.bus()
+	var err error
+	if c.nc, err = b.connect("coordinator", "coordinator", seed); err != nil {
+		return nil, err
+	}
+	defer c.nc.Close()
+	for what, answer := range map[string]nats.MsgHandler{"hello": c.onHello, "beat": c.onBeat, "rows": c.onRows} {
+		sub, err := c.nc.Subscribe(b.subject("*", what), answer)
+		if err != nil {
+			return nil, err
+		}
+		sub.SetPendingLimits(-1, 256<<20)
+	}
+	if err := c.nc.Flush(); err != nil {
+		return nil, fmt.Errorf("%s: %w", b.URL, err)
+	}
+	var processes []Process
+	if c.Start != nil {
+		if processes, err = c.Start(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range processes {
+		go c.watch(p)
+	}
+	defer c.farewell(processes)
+	defer func() {
+		if c.remove != nil {
+			c.remove()
+		}
+	}()
+	if err := c.ready(ctx); err != nil {
+		c.callOff(err.Error())
+		return nil, err
+	}
+	observed, err := c.send(ctx)
+	if err != nil {
+		c.callOff(err.Error())
+		return nil, err
+	}
+	observed(&c.base)
+	return c.gather(ctx)
+}
+
+func (c *Coordinator) bus() (Bus, string) {
+	if c.Server == nil {
+		return c.Bus, ""
+	}
+	return Bus{URL: c.Server.URL, Cluster: c.Bus.Cluster}, c.Server.own
+}
+
+// plan looks at the whole run.
+func (c *Coordinator) plan(ctx context.Context) error {
+	c.run, c.clock = "run-"+strings.ToLower(rand.Text()[:12]), NewClock(0)
+	survey, err := replay.Look(ctx, c.Config)
+	if err != nil {
+		return err
+	}
+	if c.rows, c.weights, c.keep, err = replay.Weigh(ctx, c.Config, survey); err != nil {
+		return err
+	}
+	base, err := replay.Describe(c.Config, survey)
+	if err != nil {
+		return err
+	}
+	c.base = *base
+	return nil
+}
+
+// ready waits until all workers have joined and are ready.
+func (c *Coordinator) ready(ctx context.Context) error {
+	limit := c.Join
+	if limit == 0 {
+		limit = DefaultJoin
+	}
+	late, again := time.After(limit), time.NewTicker(tick)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-late:
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			ready := c.count(func(m *member) bool { return m.state == stateReady })
+			return trace.WithFix(fmt.Errorf("%d of %d workers joined within %v, and %d of them are ready", len(c.members), c.Workers, limit, ready), "start more with: reprise worker --nats URL; or raise --join-timeout")
+		case <-again.C:
+		}
+		if done, err := c.allReady(); done || err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Coordinator) allReady() (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.members {
+		switch {
+		case m.state == stateFailed:
+			return false, trace.WithFix(fmt.Errorf("worker %s: %s", m.name, m.err), m.fix)
+		case m.over:
+			return false, fmt.Errorf("worker %s ended before the start: %s", m.name, m.lostWhy)
+		case c.silent(m):
+			return false, fmt.Errorf("worker %s has been silent for %v before the start", m.name, c.lease())
+		}
+	}
+	return len(c.members) == c.Workers && c.count(func(m *member) bool { return m.state == stateReady && m.clock != nil }) == c.Workers, nil
+}
+
+// count counts members. The caller holds mu.
+func (c *Coordinator) count(is func(*member) bool) int {
+	n := 0
+	for _, m := range c.members {
+		if is(m) {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *Coordinator) lease() time.Duration {
+	if c.Lease == 0 {
+		return DefaultLease
+	}
+	return c.Lease
+}
+
+// send starts all at one instant, and watches until all that can be sent has been.
+func (c *Coordinator) send(ctx context.Context) (observed func(*results.Run), err error) {
+	c.mu.Lock()
+	c.start = c.clock.Now() + int64(startIn)
+	c.base.Started = time.Unix(0, c.start).UTC().Format(time.RFC3339Nano)
+	c.mu.Unlock()
+	if err := results.WriteRun(c.Config.Dir, &c.base); err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	observed = func(*results.Run) {}
+	if c.Config.Observe != nil {
+		observed = c.Config.Observe(c.clock.At(c.start))
+	}
+	again, shown := time.NewTicker(tick), time.Now()
+	defer again.Stop()
+	stopped := ctx.Done()
+	for {
+		select {
+		case <-stopped:
+			stopped = nil
+			c.mu.Lock()
+			c.stop = true
+			c.mu.Unlock()
+		case <-again.C:
+		}
+		if err := c.losses(); err != nil {
+			observed(&c.base)
+			return nil, err
+		}
+		if c.Config.Progress != nil && time.Since(shown) >= time.Second {
+			shown = time.Now()
+			c.Config.Progress(c.progress())
+		}
+		c.mu.Lock()
+		over := c.count((*member).sends) == 0
+		c.collect = over
+		c.mu.Unlock()
+		if over {
+			if c.Config.Progress != nil {
+				c.Config.Progress(c.progress())
+			}
+			return observed, nil
+		}
+	}
+}
+
+// now is the time of the run. The caller holds mu.
+func (c *Coordinator) now() time.Duration { return time.Duration(c.clock.Now() - c.start) }
+
+// progress is that of all.
+func (c *Coordinator) progress() replay.Progress {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := replay.Progress{
+		Elapsed: c.now(), Planned: c.base.Planned.Requests, Endless: c.Config.Endless(), NextDue: -1, Stopped: c.stop,
+		Length: time.Duration(c.base.Planned.DurationNS), Outcomes: map[string]int64{},
+	}
+	for _, m := range c.members {
+		p := &m.progress
+		all.Sent += p.Sent
+		all.InFlight += p.InFlight
+		all.Done += p.Done
+		all.Failed += p.Failed
+		all.Sending = all.Sending || p.Sending
+		all.Input += p.Input
+		all.Output += p.Output
+		all.InputPerS += p.InputPerS
+		all.OutputPerS += p.OutputPerS
+		for name, n := range p.Outcomes {
+			all.Outcomes[name] += n
+		}
+		all.Lateness = max(all.Lateness, m.late)
+		m.late = 0
+		if p.NextDue >= 0 && (all.NextDue < 0 || p.NextDue < all.NextDue) {
+			all.NextDue = p.NextDue
+		}
+	}
+	return all
+}
+
+// callOff tells the workers that the run is off, and gives them the time to hear it.
+func (c *Coordinator) callOff(why string) {
+	c.mu.Lock()
+	c.fail = why
+	c.mu.Unlock()
+	time.Sleep(2 * beatEvery)
+}
+
+// gather takes the results in, and assembles them.
+func (c *Coordinator) gather(ctx context.Context) (*results.Run, error) {
+	again, begin := time.NewTicker(tick), time.Now()
+	defer again.Stop()
+	for range again.C {
+		c.mu.Lock()
+		waits := c.count(func(m *member) bool { return m.here() && !m.delivered && !c.silent(m) })
+		c.mu.Unlock()
+		if waits == 0 || time.Since(begin) > deliverLimit {
+			break
+		}
+	}
+	return c.assemble(context.WithoutCancel(ctx))
+}
+
+// assemble makes one run directory of what is here.
+func (c *Coordinator) assemble(ctx context.Context) (*results.Run, error) {
+	c.mu.Lock()
+	a := assembly{run: c.base, dir: c.Config.Dir, stopped: c.stop, keep: c.keep}
+	for _, m := range c.members {
+		p := part{name: m.name, planned: m.planned, silent: m.silence, lostAt: m.lostAt, lostWhy: m.lostWhy, lost: m.lost, took: len(m.takeover), host: m.host, slots: m.slots}
+		if !m.delivered && !m.lost {
+			p.lost, p.lostWhy = true, "its results did not arrive"
+		}
+		for _, dir := range []string{filepath.Join(c.Config.Dir, receivedDir, m.name), filepath.Join(c.Config.Dir, workersDir, m.name)} {
+			if _, err := os.Stat(filepath.Join(dir, keptFile)); err == nil {
+				p.dir = dir
+				break
+			}
+		}
+		a.parts = append(a.parts, p)
+	}
+	c.mu.Unlock()
+	run, err := a.write(ctx)
+	if err != nil {
+		return run, fmt.Errorf("assemble the run: %w", err)
+	}
+	return run, errors.Join(os.RemoveAll(filepath.Join(c.Config.Dir, receivedDir)), os.RemoveAll(filepath.Join(c.Config.Dir, workersDir)))
+}
+
+// Directories within that of a run, while it is not assembled.
+const (
+	receivedDir = "received" // what came over the bus
+	workersDir  = "workers"  // of workers on this machine
+)
+
+// WorkerDir is where a worker on this machine keeps its results.
+func WorkerDir(run, name string) string { return filepath.Join(run, workersDir, name) }

@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"reprise/replay"
+	"reprise/trace"
+)
+
+func coordinator(n int) *Coordinator {
+	return &Coordinator{
+		Config: &replay.Config{Version: "1"}, Workers: n, Log: func(string, ...any) {}, clock: NewClock(0),
+		weights: make([]int64, replay.Slots), rows: make([]int64, replay.Slots),
+	}
+}
+
+func TestAdmit(t *testing.T) {
+	c := coordinator(2)
+	join := func(name, nonce, version string) welcome {
+		return c.admit(name, &hello{Version: version, Protocol: protocolVersion, Nonce: nonce})
+	}
+	if w := join("a", "1", "2"); w.Plan != nil || !strings.Contains(w.Refused, "reprise 2") || w.Fix == "" {
+		t.Errorf("another version: %+v", w)
+	}
+	if w := c.admit("a", &hello{Version: "1", Protocol: protocolVersion + 1}); w.Plan != nil || w.Refused == "" {
+		t.Errorf("other messages: %+v", w)
+	}
+	first := join("a", "1", "1")
+	if first.Plan == nil {
+		t.Fatalf("the first: %+v", first)
+	}
+	if again := join("a", "1", "1"); again.Plan == nil || again.Plan.Index != first.Plan.Index || len(c.members) != 1 {
+		t.Errorf("its hello once more: %+v", again)
+	}
+	if w := join("a", "2", "1"); w.Plan != nil || w.Refused == "" {
+		t.Errorf("another of that name: %+v", w)
+	}
+	if w := join("b", "3", "1"); w.Plan == nil || w.Plan.Index != 1 {
+		t.Errorf("the second: %+v", w)
+	}
+	if w := join("c", "4", "1"); w.Plan != nil || w.Refused != "" || w.Wait == "" {
+		t.Errorf("one too many: %+v", w)
+	}
+	if o := c.orders("a", &beat{Nonce: "2"}); !o.Unknown {
+		t.Errorf("a stranger gets orders: %+v", o)
+	}
+}
+
+// TestLeases: a worker that is silent for the lease is lost, and the other takes over
+// from a time in the future; a worker is fenced before that.
+func TestLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := coordinator(2)
+		for _, name := range []string{"a", "b"} {
+			c.admit(name, &hello{Version: "1", Protocol: protocolVersion, Nonce: name})
+		}
+		c.start = c.clock.Now()
+		heard := func(name string) { c.orders(name, &beat{Nonce: name, State: stateRunning, Legs: 1}) }
+		heard("a")
+		for range 14 {
+			time.Sleep(time.Second)
+			heard("b")
+		}
+		if err := c.losses(); err != nil || c.members[0].lost {
+			t.Fatalf("lost before its lease of %v: %v", DefaultLease, err)
+		}
+		time.Sleep(1001 * time.Millisecond)
+		heard("b")
+		if err := c.losses(); err != nil || !c.members[0].lost || c.members[1].lost {
+			t.Fatalf("not lost after its lease: %v", err)
+		}
+		o := c.orders("b", &beat{Nonce: "b", State: stateDone, Legs: 1})
+		if len(o.Takeover) != 1 || o.Takeover[0].From <= c.members[0].lostAt || !c.members[1].sends() {
+			t.Errorf("orders %+v, lost at %v", o, c.members[0].lostAt)
+		}
+		if o := c.orders("a", &beat{Nonce: "a", State: stateFenced, Legs: 1}); !o.Stop || len(o.Takeover) > 0 {
+			t.Errorf("the lost one is back, and told %+v", o)
+		}
+		c.OnLoss = LossFail
+		time.Sleep(DefaultLease + time.Second)
+		if err := c.losses(); err == nil {
+			t.Error("--on-worker-loss fail goes on")
+		}
+	})
+}
+
+func TestWorkerFences(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var why error
+		w := &Worker{state: stateRunning, plan: plan{Lease: DefaultLease, TakeOver: true}, answered: time.Now(), stop: func(err error) { why = err }, Log: func(string, ...any) {}}
+		time.Sleep(11 * time.Second)
+		if err := w.silent(); err != nil || why != nil || w.state != stateRunning {
+			t.Fatalf("a cut of 11 s disturbs the sending: %v, %v", err, why)
+		}
+		time.Sleep(time.Second)
+		if err := w.silent(); err != nil || why != errFenced || w.state != stateFenced {
+			t.Fatalf("after 12 s of a lease of 15: %v, %v, %s", err, why, w.state)
+		}
+		time.Sleep(orphanAfter)
+		if err := w.silent(); err == nil {
+			t.Error("it waits forever")
+		}
+	})
+}
+
+func TestBusRefusesSecrets(t *testing.T) {
+	for _, url := range []string{"nats://user:hunter2@host:4222", "hunter2", "nats://a:4222,nats://u:hunter2@b:4222"} {
+		b := Bus{URL: url}
+		if err := b.Check(); err == nil || strings.Contains(err.Error(), "hunter2") || trace.Fix(err) == "" {
+			t.Errorf("%v", err)
+		}
+	}
+	for _, b := range []Bus{{URL: "nats://h:1", Cert: "c"}, {URL: "nats://h:1", Cluster: "a.b"}} {
+		if b.Check() == nil {
+			t.Errorf("%+v is taken", b)
+		}
+	}
+	if err := (&Bus{URL: "tls://a:4222,tls://b:4222", Cluster: "load"}).Check(); err != nil {
+		t.Error(err)
+	}
+}

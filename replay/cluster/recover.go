@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+// Kept lists the directories of workers at and below dir whose results were not
+// assembled: dir itself, or those of a run whose coordinator was killed.
+func Kept(dir string) []string {
+	var out []string
+	for _, pattern := range []string{keptFile, filepath.Join(receivedDir, "*", keptFile), filepath.Join(workersDir, "*", keptFile)} {
+		list, _ := filepath.Glob(filepath.Join(dir, pattern))
+		for _, path := range list {
+			out = append(out, filepath.Dir(path))
+		}
+	}
+	return out
+}
+
+// Recover assembles the results of workers, dirs, into the run directory out, which
+// must exist. Workers of which nothing is there are lost.
+func Recover(ctx context.Context, dirs []string, out string) (*results.Run, error) {
+	if len(dirs) == 0 {
+		return nil, trace.WithFix(errNothing, "name the directories of the workers, or that of the run")
+	}
+	a := assembly{dir: out}
+	var first kept
+	for i, dir := range dirs {
+		text, err := os.ReadFile(filepath.Join(dir, keptFile))
+		if err != nil {
+			return nil, err
+		}
+		var k kept
+		if err := json.Unmarshal(text, &k); err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, keptFile), err)
+		}
+		if i == 0 {
+			first = k
+		}
+		if k.Plan.Run != first.Plan.Run {
+			return nil, trace.WithFix(fmt.Errorf("%s and %s are of two runs", dirs[0], dir), "assemble each by itself")
+		}
+		if slices.ContainsFunc(a.parts, func(p part) bool { return p.name == k.Worker }) {
+			continue // it had handed them over, and has them still
+		}
+		p := part{name: k.Worker, dir: dir, host: k.Host, slots: k.Plan.Slots, planned: k.Plan.Mine, took: max(0, k.Legs-1)}
+		if k.State != stateDone {
+			p.lost, p.lostWhy = true, "it ended as "+k.State
+		}
+		a.parts = append(a.parts, p)
+	}
+	a.run, a.keep = first.Plan.Base, first.Plan.Sessions
+	a.run.Started = time.Unix(0, first.Start+first.First.Offset).UTC().Format(time.RFC3339Nano)
+	a.missing(first.Plan.Of)
+	run, err := a.write(ctx)
+	if err == nil {
+		a.run.Warnings = append(a.run.Warnings, fmt.Sprintf("assembled without the coordinator, from the results of %d of %d workers", len(dirs), first.Plan.Of))
+		err = results.WriteRun(out, run)
+	}
+	return run, err
+}
+
+// missing adds what no worker at hand had as the part of one that is lost.
+func (a *assembly) missing(of int) {
+	rest := part{name: "missing", slots: newSlotSet(), planned: a.run.Planned.Requests, lost: true, lostWhy: errMissing.Error()}
+	for i := range rest.slots {
+		rest.slots[i] = 0xff
+		for _, p := range a.parts {
+			rest.slots[i] &^= p.slots[i]
+		}
+	}
+	for _, p := range a.parts {
+		rest.planned -= p.planned
+	}
+	if len(a.parts) < of {
+		a.parts = append(a.parts, rest)
+	}
+}
+
+var errMissing = errors.New("no results of it are at hand")

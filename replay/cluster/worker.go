@@ -1,0 +1,273 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"reprise/replay"
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+// Times of a worker.
+const (
+	beatEvery = 200 * time.Millisecond
+	beatWait  = time.Second // for an answer
+	// fenceAfter is the share of the lease after which a worker that hears nothing
+	// stops sending: well before others take over what it has not sent.
+	fenceAfter = 0.75
+	// orphanAfter is how long a worker whose run is over, or that is fenced, waits
+	// for a coordinator that says nothing.
+	orphanAfter = time.Minute
+	clockBurst  = 16 // exchanges before the start, and at the end
+)
+
+// A Worker sends its shard of a run.
+type Worker struct {
+	Bus     Bus
+	Name    string // among the workers of the run; the bus's user may be bound to it
+	Seed    string // nkey of the user; "" = as Bus says
+	Dir     string // where results are kept; must not exist, or be empty
+	Version string
+	Clock   *Clock
+	Log     func(format string, args ...any)
+	// Config turns the flags of the plan into a configuration for the trace at path.
+	Config func(args []string, path string) (*replay.Config, error)
+	// Parent is closed when the process that started this one is gone; nil = none did.
+	Parent <-chan struct{}
+
+	nc    *nats.Conn
+	nonce string
+	plan  plan
+	path  string
+
+	mu       sync.Mutex
+	state    string
+	err      error
+	start    int64 // 0 of the run, by this clock; 0 = not known
+	first    Estimate
+	clock    filter
+	legs     []*leg
+	want     bool
+	store    string
+	answered time.Time
+	started  chan struct{} // closed when start is known
+	stored   chan struct{} // closed when store is known
+	stop     context.CancelCauseFunc
+	sending  sync.WaitGroup
+}
+
+// A leg is one run of a worker: its own shard, or what it took over.
+type leg struct {
+	shard    replay.Shard
+	progress replay.Progress
+	over     bool
+}
+
+// errFenced stops the sending of a worker that has heard nothing for so long that
+// others take over.
+var errFenced = errors.New("the coordinator was silent for too long, and others take over")
+
+// Run joins a run, sends, hands its results over and returns. An error says where
+// the results are kept, if there are any that were not handed over.
+func (w *Worker) Run(ctx context.Context) error {
+	w.nonce, w.started, w.stored, w.state = rand.Text(), make(chan struct{}), make(chan struct{}), statePreparing
+	var err error
+	if w.nc, err = w.Bus.connect(w.Name, w.Name, w.Seed); err != nil {
+		return err
+	}
+	defer w.nc.Close()
+	if err := w.join(ctx); err != nil {
+		return err
+	}
+	w.Log("joined as worker %d of %d, with %d of %d requests", w.plan.Index+1, w.plan.Of, w.plan.Mine, w.plan.Base.Planned.Requests)
+	w.answered = time.Now()
+	sending, stop := context.WithCancelCause(ctx)
+	w.stop = stop
+	defer stop(nil)
+	w.sending.Go(func() { w.prepare(sending) })
+	collect, err := w.beats(ctx)
+	stop(err)
+	w.sending.Wait()
+	if kerr := w.keep(); err == nil {
+		err = kerr
+	}
+	if err == nil {
+		err = w.deliver(ctx, collect)
+	}
+	if err != nil && w.hasResults() {
+		err = trace.WithFix(fmt.Errorf("%w; the results of this worker are kept in %s", err, w.Dir), "assemble them with those of the others: reprise report --recover DIR...")
+	}
+	return err
+}
+
+func (w *Worker) hasResults() bool {
+	_, err := os.Stat(filepath.Join(w.Dir, "0", results.RunFile))
+	return err == nil
+}
+
+// call sends a request and waits for the answer.
+func (w *Worker) call(ctx context.Context, what string, in, out any) error {
+	text, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, beatWait)
+	defer cancel()
+	m, err := w.nc.RequestWithContext(ctx, w.Bus.subject(w.Name, what), text)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(m.Data, out)
+}
+
+// join says hello until a coordinator has room.
+func (w *Worker) join(ctx context.Context) error {
+	h := hello{Version: w.Version, Protocol: protocolVersion, Nonce: w.nonce, Host: host()}
+	said := ""
+	for {
+		var answer welcome
+		err := w.call(ctx, "hello", h, &answer)
+		switch {
+		case err == nil && answer.Plan != nil:
+			w.plan = *answer.Plan
+			return nil
+		case err == nil && answer.Refused != "":
+			return trace.WithFix(errors.New(answer.Refused), answer.Fix)
+		case err == nil && answer.Wait != "" && answer.Wait != said:
+			said = answer.Wait
+			w.Log("%s", said)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-w.Parent:
+			return errors.New("the coordinator is gone")
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+func host() results.Host {
+	return results.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()}
+}
+
+// prepare finds the trace and begins the first leg.
+func (w *Worker) prepare(ctx context.Context) {
+	path, err := w.findTrace(ctx)
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	w.path = path
+	w.begin(ctx, replay.Shard{Owns: w.plan.Slots.has, Sessions: w.plan.Sessions})
+}
+
+func (w *Worker) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.state, w.err = stateFailed, err
+	}
+}
+
+// begin begins a leg.
+func (w *Worker) begin(ctx context.Context, shard replay.Shard) {
+	w.mu.Lock()
+	n := len(w.legs)
+	l := &leg{shard: shard}
+	w.legs = append(w.legs, l)
+	w.mu.Unlock()
+	w.sending.Go(func() {
+		if err := w.replay(ctx, n, l); err != nil {
+			w.fail(err)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		l.over = true
+		if w.state == stateRunning && w.allOver() {
+			w.state = stateDone
+		}
+	})
+}
+
+// allOver tells that no leg sends or waits for answers. The caller holds mu.
+func (w *Worker) allOver() bool {
+	for _, l := range w.legs {
+		if !l.over {
+			return false
+		}
+	}
+	return true
+}
+
+// replay runs a leg.
+func (w *Worker) replay(ctx context.Context, n int, l *leg) error {
+	c, err := w.Config(w.plan.Args, w.path)
+	if err != nil {
+		return err
+	}
+	c.Share(w.plan.Index, w.plan.Of)
+	if n > 0 || w.plan.Index > 0 {
+		c.Flush = "" // once for the run
+	}
+	c.Shard, c.Dir, c.Version = l.shard, filepath.Join(w.Dir, strconv.Itoa(n)), w.Version
+	c.Begin = func() error { return os.MkdirAll(c.Dir, 0o755) }
+	c.Progress = func(p replay.Progress) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		p.Lateness = max(p.Lateness, l.progress.Lateness) // until a beat has taken it
+		l.progress = p
+	}
+	c.Start = w.await
+	run, err := replay.Run(ctx, *c)
+	if run != nil && run.Ended != nil && ctx.Err() != nil {
+		return nil // it was stopped, and says so
+	}
+	return err
+}
+
+// await reports that all is ready, and waits for the start.
+func (w *Worker) await(ctx context.Context) (time.Time, error) {
+	w.mu.Lock()
+	if w.state == statePreparing {
+		w.state = stateReady
+	}
+	w.mu.Unlock()
+	select {
+	case <-w.started:
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.state == stateReady || w.state == stateDone {
+		w.state = stateRunning
+	}
+	return w.Clock.At(w.start), nil
+}
+
+// keep writes worker.json.
+func (w *Worker) keep() error {
+	w.mu.Lock()
+	k := kept{Worker: w.Name, Plan: w.plan, Start: w.start, First: w.first, Clock: w.clock, Host: host(), State: w.state, Legs: len(w.legs)}
+	w.mu.Unlock()
+	if k.Start == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(w.Dir, 0o755); err != nil {
+		return err
+	}
+	return results.WriteJSON(filepath.Join(w.Dir, keptFile), k)
+}

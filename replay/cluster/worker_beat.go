@@ -1,0 +1,178 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"reprise/replay"
+	"reprise/trace"
+)
+
+// beats tells the coordinator how this worker is, and does what it says, until the
+// results are to be handed over. Sending goes on beside it.
+func (w *Worker) beats(ctx context.Context) (*orders, error) {
+	for range clockBurst {
+		w.beat(ctx, false)
+	}
+	w.mu.Lock()
+	w.clock.close()
+	w.mu.Unlock()
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	stopped := ctx.Done()
+	parent := w.Parent
+	kept := time.Now()
+	for {
+		select {
+		case <-tick.C:
+		case <-stopped:
+			stopped = nil
+			w.stop(context.Cause(ctx))
+		case <-parent:
+			return nil, w.orphaned(errors.New("the coordinator is gone"))
+		}
+		o, err := w.beat(context.WithoutCancel(ctx), false)
+		if err != nil {
+			if over := w.silent(); over != nil {
+				return nil, w.orphaned(over)
+			}
+			continue
+		}
+		if done, err := w.obey(ctx, o); done || err != nil {
+			return o, err
+		}
+		if time.Since(kept) > time.Duration(estimateEvery) {
+			kept = time.Now()
+			w.keep() // for a recovery; the end writes it anew
+		}
+	}
+}
+
+// beat makes one exchange, and takes its sample of the clocks.
+func (w *Worker) beat(ctx context.Context, delivered bool) (*orders, error) {
+	b := w.report()
+	b.Delivered = delivered
+	at := time.Now()
+	b.Sent = w.Clock.Now()
+	var o orders
+	if err := w.call(ctx, "beat", b, &o); err != nil {
+		return nil, err
+	}
+	back := w.Clock.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answered = at
+	if o.There != 0 {
+		w.clock.add(Sample{b.Sent, o.There, o.Answered, back})
+	}
+	return &o, nil
+}
+
+// report is what a beat says.
+func (w *Worker) report() beat {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := beat{Nonce: w.nonce, State: w.state, Legs: len(w.legs), Want: w.want}
+	if w.err != nil {
+		b.Error, b.Fix = w.err.Error(), trace.Fix(w.err)
+	}
+	b.Progress.NextDue = -1
+	for _, l := range w.legs {
+		p := &b.Progress
+		p.Planned += l.progress.Planned
+		p.Sent += l.progress.Sent
+		p.InFlight += l.progress.InFlight
+		p.Done += l.progress.Done
+		p.Failed += l.progress.Failed
+		p.Sending = p.Sending || l.progress.Sending
+		p.Input += l.progress.Input
+		p.Output += l.progress.Output
+		p.InputPerS += l.progress.InputPerS
+		p.OutputPerS += l.progress.OutputPerS
+		for name, n := range l.progress.Outcomes {
+			if p.Outcomes == nil {
+				p.Outcomes = map[string]int64{}
+			}
+			p.Outcomes[name] += n
+		}
+		p.Lateness = max(p.Lateness, l.progress.Lateness)
+		l.progress.Lateness = 0
+		if next := l.progress.NextDue; next >= 0 && (p.NextDue < 0 || next < p.NextDue) {
+			p.NextDue = next
+		}
+	}
+	if e, ok := w.clock.now(); ok {
+		b.Clock = &e
+	}
+	return b
+}
+
+// obey does what the coordinator says; done when results are to be handed over.
+func (w *Worker) obey(ctx context.Context, o *orders) (done bool, err error) {
+	switch {
+	case o.Unknown:
+		return false, w.orphaned(errors.New("the coordinator does not know this worker: another run has begun"))
+	case o.Fail != "":
+		return false, w.orphaned(errors.New("the run was called off: " + o.Fail))
+	case o.Stop:
+		w.stop(errors.New("the coordinator has stopped the run"))
+	}
+	w.mu.Lock()
+	if o.Store != "" && w.store == "" {
+		w.store = o.Store
+		close(w.stored)
+	}
+	if o.Start != 0 && w.start == 0 {
+		w.first, _ = w.clock.now()
+		w.start = o.Start - w.first.Offset
+		close(w.started)
+		w.mu.Unlock()
+		w.keep()
+		w.mu.Lock()
+	}
+	var more []replay.Shard
+	if w.state == stateRunning || w.state == stateDone {
+		for _, t := range o.Takeover[min(len(w.legs)-1, len(o.Takeover)):] {
+			more = append(more, replay.Shard{Owns: t.Slots.has, Sessions: w.plan.Sessions, From: t.From})
+			w.state = stateRunning
+		}
+	}
+	done = o.Collect && (w.state == stateDone || w.state == stateFenced && w.allOver())
+	w.mu.Unlock()
+	for _, shard := range more {
+		w.Log("takes over a part of a lost worker's shard, from %v on", shard.From)
+		w.begin(ctx, shard)
+	}
+	return done, nil
+}
+
+// silent does what a worker does that hears nothing: it sends on, until others may
+// be told to send what it has not. The error ends it.
+func (w *Worker) silent() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	silence := time.Since(w.answered)
+	if w.plan.TakeOver && silence > time.Duration(fenceAfter*float64(w.plan.Lease)) && (w.state == stateRunning || w.state == stateReady) {
+		w.state = stateFenced
+		w.stop(errFenced)
+		w.Log("heard nothing for %v and stops sending, since others take over", silence.Round(time.Millisecond))
+	}
+	if silence < max(orphanAfter, 2*w.plan.Lease) || w.state == stateRunning {
+		return nil
+	}
+	return errors.New("the coordinator is silent")
+}
+
+// orphaned stops sending, lets requests in flight end within their grace, and
+// returns why.
+func (w *Worker) orphaned(why error) error {
+	w.stop(why)
+	w.sending.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	return why
+}

@@ -1,0 +1,158 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+// Slots is how many parts the requests of a run are hashed to. A slot is the
+// least that goes from one worker to another: enough of them that each of a
+// thousand workers has a fair share.
+const Slots = 1 << 14
+
+// A Shard is the share of a run's requests that one of several workers sends.
+// What is selected, and when it is due, is that of the whole run: each worker
+// goes through all rows and passes over those of others. The zero value is the
+// whole run.
+type Shard struct {
+	Owns     func(slot uint16) bool // nil = all
+	Sessions bool                   // sessions stay together; else requests are spread one by one
+	From     time.Duration          // what is due before that is not this one's
+}
+
+// all tells that the shard is the whole run.
+func (s *Shard) all() bool { return s.Owns == nil && s.From == 0 }
+
+// has tells whether a row of the batch is in the shard.
+func (s *Shard) has(b *trace.Batch, row int, at start) bool {
+	if s.all() {
+		return true
+	}
+	return at.due >= s.From && (s.Owns == nil || s.Owns(s.slot(b, row)))
+}
+
+func (s *Shard) slot(b *trace.Batch, row int) uint16 {
+	session, known := b.SessionID.Get(row)
+	return Slot(b.ID.Values[row], session, known && s.Sessions)
+}
+
+// Slot returns the slot of a request: that of its session where sessions stay
+// together, or of its id. It is FNV-1a, mixed, since the low bits of FNV-1a of
+// consecutive numbers are not spread.
+func Slot(id int64, session string, bySession bool) uint16 {
+	key := uint64(id)
+	if bySession {
+		h := fnv.New64a()
+		h.Write([]byte(session))
+		key = h.Sum64()
+	}
+	return uint16(mix(key+0x9e3779b97f4a7c15) % Slots)
+}
+
+// bySession tells whether sessions have to stay together: their turns wait for one
+// another, or their texts are made of one another.
+func (c *Config) bySession(s *Survey) bool {
+	return c.paced() || c.History == HistoryLive || len(s.turns) > 0
+}
+
+// Weigh returns the requests and the expected load of each slot, and whether
+// sessions have to stay together. A request weighs as much as requestWeight output
+// tokens, since what a client does for one is to write it, and to read its chunks.
+func Weigh(ctx context.Context, c *Config, s *Survey) (requests, weights []int64, sessions bool, err error) {
+	shard := Shard{Sessions: c.bySession(s)}
+	requests, weights = make([]int64, Slots), make([]int64, Slots)
+	once := *c
+	if s.Endless {
+		once.Selection.Recycle = false
+	}
+	err = once.each(ctx, func(b *trace.Batch, row int, _ start) error {
+		out, _ := b.OutputTokens.Get(row)
+		slot := shard.slot(b, row)
+		requests[slot]++
+		weights[slot] += requestWeight + out
+		return nil
+	})
+	return requests, weights, shard.Sessions, err
+}
+
+// requestWeight is what a request costs the client beside its chunks, in chunks.
+const requestWeight = 10
+
+// CheckShared refuses what several workers cannot share yet: loads whose next
+// request depends on what all of them have in flight.
+func (c *Config) CheckShared(workers int) error {
+	l := c.Selection.Load
+	switch {
+	case l.Kind == LoadUsers:
+		return trace.WithFix(fmt.Errorf("--users: users take turns over the whole run, which workers cannot share"), "leave out --workers, or give the turns times of their own: --session-arrivals poisson:0.5")
+	case l.Kind == LoadTrees:
+		return trace.WithFix(fmt.Errorf("--session-arrivals concurrency: which session begins next depends on all in flight, which workers cannot share"), "leave out --workers, or place the sessions: --session-arrivals poisson:0.5")
+	case l.Kind == LoadConcurrency && l.N < workers:
+		return trace.WithFix(fmt.Errorf("--concurrency %d: fewer than the %d workers", l.N, workers), "use no more workers than places")
+	case c.MaxInFlight > 0 && c.MaxInFlight < workers:
+		return trace.WithFix(fmt.Errorf("--max-in-flight %d: fewer than the %d workers", c.MaxInFlight, workers), "use no more workers than places")
+	case c.CoolDown > 0 && c.Selection.Duration == 0:
+		return trace.WithFix(fmt.Errorf("--cooldown %v: a worker does not know when the last request of the others begins", c.CoolDown), "give the run an end: --duration 60s")
+	case c.WarmUp.Requests > 0 && c.pace() != PaceSchedule:
+		return trace.WithFix(fmt.Errorf("--warmup in requests: nobody knows which are sent first by all workers"), "give it as a time, such as --warmup 10s")
+	case c.AbortErrorRate > 0:
+		return trace.WithFix(fmt.Errorf("--abort-if looks at all requests, which no worker sees"), "leave it out")
+	}
+	return nil
+}
+
+// Share makes c the configuration of one of several workers, with its part of
+// what is a number for the whole run.
+func (c *Config) Share(worker, of int) {
+	part := func(n int) int {
+		share := n / of
+		if worker < n%of {
+			share++
+		}
+		return share
+	}
+	if c.Selection.Load.Kind == LoadConcurrency {
+		c.Selection.Load.N = part(c.Selection.Load.N)
+	}
+	if c.MaxInFlight > 0 {
+		c.MaxInFlight = part(c.MaxInFlight)
+	}
+}
+
+// HasDueTimes tells whether requests have due times, so that what is left of a
+// shard can be told at any time.
+func (c *Config) HasDueTimes() bool {
+	return !c.Selection.Load.closed() && c.pace() != PaceThink
+}
+
+// Endless tells that how many requests there are is for the endpoint to say.
+func (c *Config) Endless() bool { return c.Selection.endless() }
+
+// begin returns the instant of time 0 of the run. Where it is given, the run waits
+// for it.
+func (r *run) begin(ctx context.Context) (time.Time, error) {
+	if r.c.Start == nil {
+		return time.Now(), nil
+	}
+	return r.c.Start(ctx)
+}
+
+// Describe says what run.json of a run holds before it begins, without what the
+// endpoint says.
+func Describe(c *Config, s *Survey) (*results.Run, error) {
+	r := &run{c: c, survey: s}
+	r.record = r.describe()
+	for _, base := range c.URLs {
+		u, err := endpoint(base, c.protocol().Path())
+		if err != nil {
+			return nil, err
+		}
+		r.record.URLs = append(r.record.URLs, publicURL(u))
+	}
+	return r.record, r.provenance()
+}

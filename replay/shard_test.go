@@ -1,0 +1,167 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"reprise/replay/mock"
+	"reprise/trace"
+)
+
+// TestShardsAreDisjointAndComplete: however the load is made, each request is in the
+// shard of one worker, with the due time and the place that it has without workers.
+func TestShardsAreDisjointAndComplete(t *testing.T) {
+	var rows []trace.Request
+	for i := range 300 {
+		r := at(int64(i*7), 10, int64(i%20))
+		if i%10 > 0 {
+			r.Session, r.Turn = trace.Some(fmt.Sprint("s", i%23)), trace.Some(int32(i/23))
+		}
+		rows = append(rows, r)
+	}
+	poisson, err := ParseArrivals("poisson:50")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]Selection{
+		"recorded":    {},
+		"window":      {From: 300 * time.Millisecond, To: time.Second, Speed: 2},
+		"limit":       {Limit: 77},
+		"sessions":    {Sessions: 5},
+		"arrivals":    {Arrivals: poisson, Recycle: true, Limit: 700, Seed: 3},
+		"placed":      {SessionArrivals: poisson, Seed: 4},
+		"concurrency": {Load: Load{Kind: LoadConcurrency, N: 8}, Recycle: true, Limit: 650},
+	} {
+		for _, sessions := range []bool{false, true} {
+			c := Config{Selection: s, source: traceOf(trace.ClockTrace, rows...)}
+			type key struct {
+				id   int64
+				pass int32
+			}
+			want, got := map[key]start{}, map[key]start{}
+			gather := func(shard Shard, to map[key]start) {
+				c.Shard = shard
+				err := c.each(t.Context(), func(b *trace.Batch, row int, s start) error {
+					k := key{b.ID.Values[row], s.pass}
+					if _, twice := to[k]; twice {
+						t.Fatalf("%s: request %v is twice", name, k)
+					}
+					to[k] = s
+					return nil
+				})
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+			gather(Shard{}, want)
+			for worker := range uint16(4) {
+				gather(Shard{Sessions: sessions, Owns: func(slot uint16) bool { return slot%4 == worker }}, got)
+			}
+			if len(got) != len(want) || len(want) == 0 {
+				t.Fatalf("%s: %d of %d requests", name, len(got), len(want))
+			}
+			for k, s := range want {
+				if got[k] != s {
+					t.Fatalf("%s: request %v is %+v, and %+v without workers", name, k, got[k], s)
+				}
+			}
+		}
+	}
+}
+
+// TestShardFrom: what is taken over begins at a time, and leaves nothing out after it.
+func TestShardFrom(t *testing.T) {
+	var rows []trace.Request
+	for i := range 50 {
+		rows = append(rows, at(int64(i*10), 1, 1))
+	}
+	c := Config{source: traceOf(trace.ClockTrace, rows...), Shard: Shard{From: 200 * time.Millisecond}}
+	var ids []int64
+	if err := c.each(t.Context(), func(b *trace.Batch, row int, s start) error {
+		ids = append(ids, b.ID.Values[row])
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(ids) != 30 || ids[0] != 20 {
+		t.Errorf("%d requests from %d on", len(ids), ids[0])
+	}
+}
+
+// TestWeigh: weights are of all requests, and sessions stay together where turns wait.
+func TestWeigh(t *testing.T) {
+	rows := []trace.Request{at(0, 1, 5), at(1, 1, 7), at(2, 1, 0)}
+	rows[0].Session, rows[1].Session = trace.Some("a"), trace.Some("a")
+	c := Config{source: traceOf(trace.ClockTrace, rows...)}
+	for _, pace := range []string{PaceSchedule, PaceThink} {
+		c.Pace = pace
+		survey, err := Look(t.Context(), &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests, weights, sessions, err := Weigh(t.Context(), &c, survey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var n, w int64
+		for i := range requests {
+			n, w = n+requests[i], w+weights[i]
+		}
+		if n != 3 || w != 3*requestWeight+12 || sessions != (pace == PaceThink) {
+			t.Errorf("%s: %d requests, weight %d, sessions together %v", pace, n, w, sessions)
+		}
+		if slot := Slot(0, "a", true); sessions && requests[slot] != 2 {
+			t.Errorf("the session's slot has %d requests", requests[slot])
+		}
+	}
+}
+
+func TestCheckShared(t *testing.T) {
+	for name, c := range map[string]Config{
+		"users": {Selection: Selection{Load: Load{Kind: LoadUsers, N: 5, Rate: 1}}}, "trees": {Selection: Selection{Load: Load{Kind: LoadTrees, N: 5}}},
+		"few places": {Selection: Selection{Load: Load{Kind: LoadConcurrency, N: 3}}}, "few in flight": {MaxInFlight: 3},
+		"cool-down": {CoolDown: time.Second}, "warm-up": {Pace: PaceCausal, WarmUp: WarmUp{Requests: 5}}, "abort": {AbortErrorRate: 0.5},
+	} {
+		if err := c.CheckShared(4); err == nil || trace.Fix(err) == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	sum := 0
+	for worker := range 4 {
+		c := Config{Selection: Selection{Load: Load{Kind: LoadConcurrency, N: 10}}}
+		if err := c.CheckShared(4); err != nil {
+			t.Fatal(err)
+		}
+		c.Share(worker, 4)
+		sum += c.Selection.Load.N
+	}
+	if sum != 10 {
+		t.Errorf("4 workers have %d of 10 places", sum)
+	}
+}
+
+// TestRunWaitsForItsStart: nothing is sent before the instant that all workers have,
+// and all times count from it.
+func TestRunWaitsForItsStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		got, _, err := replayTo(t, t.Context(), mock.New(exact()), Config{
+			Model: "m", source: traceOf(trace.ClockTrace, at(0, 5, 2), at(40, 5, 2)),
+			Start: func(context.Context) (time.Time, error) { return time.Now().Add(3 * time.Second), nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < 3*time.Second {
+			t.Errorf("it was over after %v", took)
+		}
+		for id, due := range map[int64]time.Duration{0: 0, 1: 40 * time.Millisecond} {
+			if r := got[id]; r.Dispatched.Value != due || r.Due.Value != due {
+				t.Errorf("request %d: due %v, dispatched %v", id, r.Due.Value, r.Dispatched.Value)
+			}
+		}
+	})
+}
