@@ -29,8 +29,11 @@ func (p *prefix) add(text []byte) {
 
 // starts says whether text starts with p, as far as p is kept.
 func (p *prefix) starts(text []byte) bool {
+	if len(text) < p.length {
+		return false
+	}
 	head := p.head[:min(p.length, len(p.head))]
-	return len(text) >= p.length && bytes.HasPrefix(text, head) && len(bytes.TrimSpace(head)) > 0
+	return bytes.HasPrefix(text, head) && len(bytes.TrimSpace(head)) > 0
 }
 
 // see takes the text of the next delta and says whether it repeats all text
@@ -44,8 +47,10 @@ func (r *repeat) see(text []byte) bool {
 	if r.growth == r.deltas-1 && len(text) > r.last.length && r.last.starts(text) {
 		r.growth++
 	}
-	r.last = prefix{}
-	r.last.add(text)
+	if r.growth == r.deltas { // else one has not continued, and the last is not asked for again
+		r.last = prefix{}
+		r.last.add(text)
+	}
 	r.all.add(text)
 	r.deltas++
 	return whole || r.growth > 1 && r.growth == r.deltas-1

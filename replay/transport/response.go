@@ -92,6 +92,16 @@ func (r *Parser) step(p []byte, body func([]byte) error) (int, error) {
 		return n, body(p[:n])
 	case inUntilClose:
 		return len(p), body(p)
+	case inChunkSize:
+		if size, n := plainSize(p); n > 0 && len(r.line) == 0 {
+			r.beginChunk(size)
+			return n, nil
+		}
+	case inChunkEnd:
+		if len(p) >= 2 && p[0] == '\r' && p[1] == '\n' && len(r.line) == 0 {
+			r.state = inChunkSize
+			return 2, nil
+		}
 	}
 	line, n, ok := r.takeLine(p)
 	if !ok {
@@ -284,12 +294,34 @@ func (r *Parser) chunkSize(line []byte) error {
 	if !ok {
 		return fmt.Errorf("malformed chunk size %q", clip(line))
 	}
-	if r.left = n; n == 0 {
+	r.beginChunk(n)
+	return nil
+}
+
+func (r *Parser) beginChunk(size int64) {
+	if r.left = size; size == 0 {
 		r.state = inTrailer
 	} else {
 		r.state = inChunkData
 	}
-	return nil
+}
+
+// plainSize reads a line that holds the size of a chunk in few digits and nothing
+// else, as nearly all do; n is 0 for any other.
+func plainSize(p []byte) (size int64, n int) {
+	for i, d := range p[:min(len(p), 10)] {
+		switch {
+		case '0' <= d && d <= '9':
+			size = size<<4 | int64(d-'0')
+		case 'a' <= d|0x20 && d|0x20 <= 'f':
+			size = size<<4 | int64(d|0x20-'a'+10)
+		case d == '\r' && i > 0 && i+1 < len(p) && p[i+1] == '\n':
+			return size, i + 2
+		default:
+			return 0, 0
+		}
+	}
+	return 0, 0
 }
 
 // hexadecimal reads at most 15 digits.
