@@ -18,7 +18,7 @@ RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-cloud test-cloud demo test lint bench bench-peers bench-report bench-go chaos false-alarms soak fuzz race interop interop-parquet interop-loaders check-metrics sweep-test vocab-test clean
+.PHONY: help build build-cloud build-nvml test-nvml test-cloud demo test lint bench bench-peers bench-report bench-go chaos false-alarms soak fuzz race interop interop-parquet interop-loaders check-metrics sweep-test vocab-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,13 @@ build: ## the static binary, as bin/reprise
 
 build-cloud: ## the same with S3 and GCS, 40 MB larger, as bin/reprise-cloud
 	$(GO) build -tags cloud -o bin/reprise-cloud ./cmd/reprise
+
+build-nvml: ## the same with NVML: --scrape nvml://local reads the GPUs of this machine; needs a C compiler
+	CGO_ENABLED=1 $(GO) build -tags nvml -o bin/reprise-nvml ./cmd/reprise
+
+test-nvml: ## tests of what build-nvml adds, against made-up GPUs; needs a C compiler
+	@if command -v $${CC:-cc} >/dev/null; then CGO_ENABLED=1 $(GO) test -tags nvml ./replay/scrape; \
+	else echo "skip test-nvml: no C compiler, which the library's binding needs"; fi
 
 test-cloud: ## tests of what build-cloud adds, against stores in memory and in files
 	$(GO) test -tags cloud ./formats/source/...

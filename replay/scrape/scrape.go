@@ -65,7 +65,11 @@ func (c *Config) Check() error {
 	seen := map[string]bool{}
 	for _, text := range c.URLs {
 		u, err := url.Parse(text)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		if err == nil && u.Scheme == "nvml" {
+			if !hasNVML {
+				return trace.WithFix(errors.New("--scrape "+Public(text)+": this program was built without NVML"), "build it with make build-nvml, or scrape NVIDIA's dcgm-exporter")
+			}
+		} else if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return trace.WithFix(errors.New("--scrape: not a URL with a host (not shown, it may hold a password)"), "write it like http://localhost:8000/metrics")
 		}
 		if seen[Public(text)] {
@@ -125,7 +129,11 @@ func Start(c Config, begin time.Time) (*Scraper, error) {
 	}
 	carrier := c.HTTP
 	if carrier == nil {
-		carrier = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: mostTimeout}
+		network := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: mostTimeout}
+		if hasNVML {
+			network.RegisterProtocol("nvml", localGPUs())
+		}
+		carrier = network
 	}
 	for _, text := range c.URLs {
 		src := &source{Scraper: s, url: text, client: &http.Client{Transport: carrier}, stats: results.TelemetrySource{URL: Public(text), EveryNS: int64(s.every)}}
