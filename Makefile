@@ -11,6 +11,8 @@ ROWS        ?= 1000000
 KILLS       ?= 200
 RUN_PAIRS   ?= 200
 SOAK        ?= 30m
+RATE        ?= 500
+LENGTH      ?= 10s
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 
@@ -18,7 +20,7 @@ RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-cloud build-nvml test-nvml test-cloud demo test lint bench bench-peers bench-report bench-go chaos false-alarms soak fuzz race interop interop-parquet interop-loaders check-metrics sweep-test vocab-test clean
+.PHONY: help build build-cloud build-nvml test-nvml test-cloud demo test lint bench bench-peers bench-report bench-go chaos false-alarms distributed soak fuzz race interop interop-parquet interop-loaders check-metrics sweep-test vocab-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +69,9 @@ chaos: build ## kill replays at KILLS (200) random moments, and open every run (
 
 false-alarms: ## compare RUN_PAIRS (200) pairs of equal and of slower simulated runs (6 to 10 minutes)
 	$(GO) test ./cmd/reprise -run TestFalseAlarms -v -timeout 60m -pairs $(RUN_PAIRS)
+
+distributed: build ## runs of 4 workers: equal to one, with a worker and a coordinator killed, delays, cuts and wrong clocks (RATE=500 requests/s, LENGTH=10s)
+	$(GO) run ./cmd/chaos distributed -rate $(RATE) -for $(LENGTH)
 
 soak: build ## 2,000 streams at once for SOAK (30m): memory, goroutines, descriptors and the account
 	$(GO) run ./cmd/chaos soak -for $(SOAK)

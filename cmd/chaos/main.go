@@ -3,11 +3,14 @@
 //	go run ./cmd/chaos kill -n 200   # kill replays at random moments, and open each run
 //	go run ./cmd/chaos soak -for 30m # 2,000 streams at once for half an hour
 //
+//	go run ./cmd/chaos distributed   # several workers: deaths, cuts, clocks
+//
 // kill starts replays as processes of their own and ends each by SIGKILL; what the
 // server had finished more than a second before must be in the results, and
 // nothing may be broken. soak replays within this process, against a mock in
 // another, and holds memory, goroutines, descriptors and the account against what
-// they must be. Both use loopback alone. Exit code 1: something is not as it must
+// they must be. distributed shares a run among workers, kills one of them, and their
+// coordinator, delays and cuts their network and sets their clocks wrong. All use loopback alone. Exit code 1: something is not as it must
 // be.
 package main
 
@@ -35,7 +38,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("want kill or soak")
+		return errors.New("want kill, soak or distributed")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ExitOnError)
 	bin := flags.String("bin", "bin/reprise", "the program")
@@ -49,6 +52,13 @@ func run(ctx context.Context, args []string) error {
 		flags.Parse(args[1:])
 		k.bin, k.dir = *bin, *dir
 		return k.run(ctx)
+	case "distributed":
+		d := distributor{}
+		flags.IntVar(&d.rate, "rate", 500, "requests per second of all workers")
+		flags.DurationVar(&d.length, "for", 10*time.Second, "length of the trace")
+		flags.Parse(args[1:])
+		d.bin, d.dir = *bin, *dir
+		return d.run(ctx)
 	case "soak":
 		s := soak{}
 		flags.DurationVar(&s.length, "for", 30*time.Minute, "how long requests are sent")
@@ -57,7 +67,7 @@ func run(ctx context.Context, args []string) error {
 		s.bin, s.dir = *bin, *dir
 		return s.run(ctx)
 	}
-	return fmt.Errorf("%q: want kill or soak", args[0])
+	return fmt.Errorf("%q: want kill, soak or distributed", args[0])
 }
 
 // empty makes dir anew.

@@ -40,6 +40,7 @@ Example:
 		Flags: append(busFlags(),
 			&cli.StringFlag{Name: "name", Usage: "of this worker in the run (default: host name and process id)"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "directory for the results until they are handed over; they stay there after that (default: a temporary one, which goes)"},
+			&cli.BoolFlag{Name: "fetch", Usage: "fetch the trace from the object store even if its path is here too"},
 			&cli.BoolFlag{Name: "child", Hidden: true, Usage: "end when standard input ends"},
 		),
 		Action: runWorker,
@@ -77,7 +78,7 @@ func runWorker(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	w := cluster.Worker{
-		Bus: bus, Name: name, Seed: os.Getenv(cluster.EnvSeed), Dir: dir, Version: version, Clock: cluster.NewClock(offset), Config: workerConfig,
+		Bus: bus, Name: name, Seed: os.Getenv(cluster.EnvSeed), Dir: dir, Version: version, Fetch: c.Bool("fetch"), Clock: cluster.NewClock(offset), Config: workerConfig,
 		Log: func(format string, args ...any) {
 			fmt.Fprintf(c.Root().ErrWriter, "reprise: worker "+name+": "+format+"\n", args...)
 		},

@@ -40,6 +40,7 @@ type Worker struct {
 	Seed    string // nkey of the user; "" = as Bus says
 	Dir     string // where results are kept; must not exist, or be empty
 	Version string
+	Fetch   bool // the trace comes from the object store, even if it is here
 	Clock   *Clock
 	Log     func(format string, args ...any)
 	// Config turns the flags of the plan into a configuration for the trace at path.

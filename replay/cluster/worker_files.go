@@ -28,7 +28,7 @@ const traceObject = "trace"
 // same bytes, or fetched from the object store.
 func (w *Worker) findTrace(ctx context.Context) (string, error) {
 	want := w.plan.Base.Trace
-	if in, err := trace.Identify(w.plan.Path); err == nil && in.SHA256 == want.SHA256 {
+	if in, err := trace.Identify(w.plan.Path); !w.Fetch && err == nil && in.SHA256 == want.SHA256 {
 		return w.plan.Path, nil
 	}
 	w.mu.Lock()

@@ -1,0 +1,390 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"reprise/replay/cluster"
+	"reprise/replay/mock"
+	"reprise/replay/mock/batch"
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+// A distributor holds runs of several workers against what life does to them.
+type distributor struct {
+	bin, dir string
+	rate     int
+	length   time.Duration
+	path     string
+	planned  int
+}
+
+const distributedWorkers = 4
+
+func (d *distributor) run(ctx context.Context) error {
+	if err := empty(d.dir); err != nil {
+		return err
+	}
+	d.path, d.planned = filepath.Join(d.dir, "t.parquet"), int(float64(d.rate)*d.length.Seconds())
+	if err := steady(d.path, d.planned, d.length, 20, 4); err != nil {
+		return err
+	}
+	fmt.Printf("trace        %d requests in %v, %d/s; %d workers\n", d.planned, d.length, d.rate, distributedWorkers)
+	var faults []error
+	for _, s := range []struct {
+		name string
+		run  func(context.Context) (string, error)
+	}{{"as one", d.asOne}, {"worker dies", d.workerDies}, {"coordinator", d.coordinatorDies}, {"network", d.network}} {
+		begin := time.Now()
+		said, err := s.run(ctx)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", s.name, err))
+			said += " FAULT: " + err.Error()
+		}
+		fmt.Printf("%-12s %s (%v)\n", s.name, said, time.Since(begin).Round(time.Second))
+	}
+	return errors.Join(faults...)
+}
+
+// served is a mock without noise, and where it is; stop ends it.
+func served(ctx context.Context) (server *mock.Server, url string, stop func(), err error) {
+	server = mock.New(mock.Config{Engine: batch.Config{StepBase: 2 * time.Millisecond, StepPerSequence: -1, PrefillRate: 1e7}})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, "", nil, err
+	}
+	serving, cancel := context.WithCancel(ctx)
+	over := make(chan error, 1)
+	go func() { over <- server.Serve(serving, l) }()
+	return server, "http://" + l.Addr().String(), func() { cancel(); <-over }, nil
+}
+
+func (d *distributor) replay(ctx context.Context, url, out string, more ...string) *process {
+	args := append([]string{"replay", d.path, "--url", url, "--model", mock.DefaultModel, "--probe=false", "--progress", "none", "-o", filepath.Join(d.dir, out)}, more...)
+	return start(ctx, nil, d.bin, args...)
+}
+
+// A process is a running program.
+type process struct {
+	cmd  *exec.Cmd
+	out  bytes.Buffer
+	over chan struct{}
+	err  error
+}
+
+func start(ctx context.Context, env []string, name string, args ...string) *process {
+	p := &process{cmd: exec.CommandContext(ctx, name, args...), over: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	p.cmd.Env = append(os.Environ(), env...)
+	if p.err = p.cmd.Start(); p.err != nil {
+		close(p.over)
+		return p
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.over)
+	}()
+	return p
+}
+
+// wait returns how it ended; that the machine was too busy for a valid measurement is
+// no fault.
+func (p *process) wait() error {
+	<-p.over
+	if p.err != nil && (p.cmd.ProcessState == nil || p.cmd.ProcessState.ExitCode() != 3) {
+		return fmt.Errorf("%w\n%s", p.err, p.out.Bytes())
+	}
+	return nil
+}
+
+// rowsOf reads a run; a request that is there twice is an error.
+func (d *distributor) rowsOf(out string) (map[int64]results.Result, *results.Run, error) {
+	run, err := results.OpenRun(filepath.Join(d.dir, out))
+	if err != nil {
+		return nil, nil, err
+	}
+	rows := map[int64]results.Result{}
+	for r, err := range run.Results() {
+		if err != nil {
+			return nil, nil, err
+		}
+		if _, twice := rows[r.ID]; twice {
+			return nil, nil, fmt.Errorf("request %d is there twice", r.ID)
+		}
+		rows[r.ID] = r
+	}
+	return rows, &run.Run, nil
+}
+
+// once holds what the server saw: no request twice.
+func once(server *mock.Server) (map[string]bool, error) {
+	seen := map[string]bool{}
+	list, _ := server.Account()
+	for _, r := range list {
+		if seen[r.RequestID] {
+			return nil, fmt.Errorf("the server got %s twice", r.RequestID)
+		}
+		seen[r.RequestID] = true
+	}
+	return seen, nil
+}
+
+// asOne holds a run of several workers against that of one process.
+func (d *distributor) asOne(ctx context.Context) (string, error) {
+	var rows [2]map[int64]results.Result
+	var run *results.Run
+	for i, more := range [][]string{nil, {"--workers", strconv.Itoa(distributedWorkers)}} {
+		server, url, stop, err := served(ctx)
+		if err != nil {
+			return "", err
+		}
+		out := []string{"one", "four"}[i]
+		err = d.replay(ctx, url, out, more...).wait()
+		stop()
+		if err != nil {
+			return "", err
+		}
+		if rows[i], run, err = d.rowsOf(out); err != nil {
+			return "", err
+		}
+		if seen, err := once(server); err != nil || len(seen) != d.planned {
+			return "", fmt.Errorf("the server got %d of %d requests: %w", len(seen), d.planned, err)
+		}
+	}
+	if len(rows[0]) != d.planned || len(rows[1]) != d.planned {
+		return "", fmt.Errorf("%d and %d results of %d requests", len(rows[0]), len(rows[1]), d.planned)
+	}
+	for id, a := range rows[0] {
+		b := rows[1][id]
+		same := a.Due == b.Due && a.Outcome == b.Outcome && a.PlannedInputTokens == b.PlannedInputTokens && a.CountedInputTokens == b.CountedInputTokens &&
+			a.OutputTokens == b.OutputTokens && a.FinishReason == b.FinishReason && a.Session == b.Session && a.BytesOut == b.BytesOut
+		if !same || !b.Worker.Known {
+			return "", fmt.Errorf("request %d differs:\n%+v\n%+v", id, a, b)
+		}
+	}
+	return fmt.Sprintf("%d results of %d, equal due times, outcomes, bytes sent and tokens; %s", len(rows[1]), d.planned, workersText(run)), nil
+}
+
+func workersText(run *results.Run) string {
+	var parts []string
+	for _, w := range run.Workers {
+		text := fmt.Sprintf("%s %s %d/%d", w.Name, w.State, w.Recorded, w.Planned)
+		if c := w.Clock; c != nil {
+			text += fmt.Sprintf(" clock %+.3f±%.3f ms", float64(c.OffsetNS)/1e6, float64(c.BoundNS)/1e6)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// childOf finds the process id of a worker by what it was started with.
+func childOf(p *process, name string) (int, error) {
+	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range list {
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(text), "\x00worker\x00") || !strings.Contains(string(text), "\x00"+name+"\x00") {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join(filepath.Dir(path), "stat"))
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ") // "S PPID ..."
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(p.cmd.Process.Pid) {
+			return strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return 0, fmt.Errorf("no process of worker %s; it is looked for in /proc, as Linux has it", name)
+}
+
+// halfWay waits until the server has got half of the trace.
+func (d *distributor) halfWay(ctx context.Context, server *mock.Server, p *process) error {
+	for {
+		if list, _ := server.Account(); len(list) > d.planned/2 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.over:
+			return fmt.Errorf("it ended before half of the trace: %w\n%s", p.err, p.out.Bytes())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// workerDies kills a worker half way.
+func (d *distributor) workerDies(ctx context.Context) (string, error) {
+	server, url, stop, err := served(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer stop()
+	p := d.replay(ctx, url, "worker-dies", "--workers", strconv.Itoa(distributedWorkers))
+	if err := d.halfWay(ctx, server, p); err != nil {
+		return "", err
+	}
+	pid, err := childOf(p, "w2")
+	if err != nil {
+		return "", err
+	}
+	worker, err := os.FindProcess(pid)
+	if err != nil {
+		return "", err
+	}
+	if err := worker.Kill(); err != nil {
+		return "", err
+	}
+	if err := p.wait(); err != nil {
+		return "", err
+	}
+	rows, run, err := d.rowsOf("worker-dies")
+	if err != nil {
+		return "", err
+	}
+	if _, err := once(server); err != nil {
+		return "", err
+	}
+	lost := int(run.Ended.Lost)
+	switch most := d.rate / distributedWorkers * 4; {
+	case len(rows)+lost != d.planned:
+		return "", fmt.Errorf("%d results and %d lost are not %d", len(rows), lost, d.planned)
+	case lost == 0 || lost > most:
+		return "", fmt.Errorf("%d lost; the worker had %d/s", lost, d.rate/distributedWorkers)
+	}
+	return fmt.Sprintf("%d results + %d lost = %d, none sent twice; %s", len(rows), lost, d.planned, workersText(run)), nil
+}
+
+// coordinatorDies kills the coordinator half way.
+func (d *distributor) coordinatorDies(ctx context.Context) (string, error) {
+	server, url, stop, err := served(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer stop()
+	p := d.replay(ctx, url, "coordinator-dies", "--workers", strconv.Itoa(distributedWorkers), "--grace", "5s")
+	if err := d.halfWay(ctx, server, p); err != nil {
+		return "", err
+	}
+	var pids []int
+	for i := range distributedWorkers {
+		pid, err := childOf(p, fmt.Sprintf("w%d", i+1))
+		if err != nil {
+			return "", err
+		}
+		pids = append(pids, pid)
+	}
+	if err := p.cmd.Process.Kill(); err != nil {
+		return "", err
+	}
+	for _, pid := range pids {
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				return "", fmt.Errorf("worker process %d goes on without a coordinator", pid)
+			}
+		}
+	}
+	dir := filepath.Join(d.dir, "coordinator-dies")
+	if err := start(ctx, nil, d.bin, "report", "--recover", dir).wait(); err != nil {
+		return "", err
+	}
+	rows, run, err := d.rowsOf("coordinator-dies")
+	if err != nil {
+		return "", err
+	}
+	seen, err := once(server)
+	if err != nil {
+		return "", err
+	}
+	if len(rows) < d.planned/2 || len(rows) != len(seen) {
+		return "", fmt.Errorf("%d results of %d requests that the server got", len(rows), len(seen))
+	}
+	return fmt.Sprintf("workers stopped and kept all %d results of what the server got; %s", len(rows), workersText(run)), nil
+}
+
+// network puts delays and a cut between workers and the bus, and sets their clocks
+// wrong; one fetches the trace from the object store.
+func (d *distributor) network(ctx context.Context) (string, error) {
+	bus, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true, JetStream: true, StoreDir: filepath.Join(d.dir, "jetstream"), Authorization: "open sesame"})
+	if err != nil {
+		return "", err
+	}
+	bus.Start()
+	defer bus.Shutdown()
+	if !bus.ReadyForConnections(10 * time.Second) {
+		return "", errors.New("the NATS server is not ready")
+	}
+	proxy, err := newProxy(bus.Addr().String(), 20*time.Millisecond)
+	if err != nil {
+		return "", err
+	}
+	defer proxy.close()
+	target, url, stop, err := served(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer stop()
+	token := cluster.EnvToken + "=open sesame"
+	offsets := []time.Duration{250 * time.Millisecond, -250 * time.Millisecond, 0, 250 * time.Millisecond}
+	var workers []*process
+	for i, offset := range offsets {
+		args := []string{"worker", "--nats", "nats://" + proxy.address(), "--name", fmt.Sprintf("far-%d", i), "-o", filepath.Join(d.dir, fmt.Sprintf("far-%d", i))}
+		if i == 0 {
+			args = append(args, "--fetch")
+		}
+		workers = append(workers, start(ctx, []string{token, cluster.EnvOffset + "=" + offset.String()}, d.bin, args...))
+	}
+	stranger := start(ctx, []string{cluster.EnvToken + "=guessed"}, d.bin, "worker", "--nats", bus.ClientURL())
+	if <-stranger.over; stranger.err == nil || !strings.Contains(stranger.out.String(), "Authorization") {
+		return "", fmt.Errorf("a worker without the token: %v, %s", stranger.err, stranger.out.Bytes())
+	}
+	p := start(ctx, []string{token}, d.bin, "replay", d.path, "--url", url, "--model", mock.DefaultModel, "--probe=false", "--progress", "none", "-o", filepath.Join(d.dir, "network"),
+		"--workers", strconv.Itoa(distributedWorkers), "--nats", bus.ClientURL())
+	if err := d.halfWay(ctx, target, p); err != nil {
+		return "", err
+	}
+	proxy.cut(3 * time.Second)
+	for _, p := range append(workers, p) {
+		if err := p.wait(); err != nil {
+			return "", err
+		}
+	}
+	rows, run, err := d.rowsOf("network")
+	if err != nil {
+		return "", err
+	}
+	if _, err := once(target); err != nil {
+		return "", err
+	}
+	if len(rows) != d.planned {
+		return "", fmt.Errorf("%d results of %d", len(rows), d.planned)
+	}
+	for _, w := range run.Workers {
+		i, err := strconv.Atoi(strings.TrimPrefix(w.Name, "far-"))
+		if err != nil || w.Clock == nil {
+			return "", fmt.Errorf("worker %+v", w)
+		}
+		if wrong := time.Duration(w.Clock.OffsetNS) + offsets[i]; wrong.Abs() > time.Duration(w.Clock.BoundNS) {
+			return "", fmt.Errorf("%s: offset %v is wrong by %v, the bound is %v", w.Name, time.Duration(w.Clock.OffsetNS), wrong, time.Duration(w.Clock.BoundNS))
+		}
+	}
+	if _, err := trace.Identify(filepath.Join(d.dir, "far-0", "trace.parquet")); err != nil {
+		return "", fmt.Errorf("the worker that fetches has no trace: %w", err)
+	}
+	return fmt.Sprintf("%d results of %d over a bus with 40 ms more round trip and a cut of 3 s; %s", len(rows), d.planned, workersText(run)), nil
+}
