@@ -59,8 +59,8 @@ func (d *distributor) run(ctx context.Context) error {
 }
 
 // served is a mock without noise, and where it is; stop ends it.
-func served(ctx context.Context) (server *mock.Server, url string, stop func(), err error) {
-	server = mock.New(mock.Config{Engine: batch.Config{StepBase: 2 * time.Millisecond, StepPerSequence: -1, PrefillRate: 1e7}})
+func (d *distributor) served(ctx context.Context) (server *mock.Server, url string, stop func(), err error) {
+	server = mock.New(mock.Config{Engine: batch.Config{StepBase: 2 * time.Millisecond, StepPerSequence: -1, PrefillRate: 1e7}, AccountRecords: 2 * d.planned})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, "", nil, err
@@ -146,7 +146,7 @@ func (d *distributor) asOne(ctx context.Context) (string, error) {
 	var rows [2]map[int64]results.Result
 	var run *results.Run
 	for i, more := range [][]string{nil, {"--workers", strconv.Itoa(distributedWorkers)}} {
-		server, url, stop, err := served(ctx)
+		server, url, stop, err := d.served(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -159,8 +159,12 @@ func (d *distributor) asOne(ctx context.Context) (string, error) {
 		if rows[i], run, err = d.rowsOf(out); err != nil {
 			return "", err
 		}
-		if seen, err := once(server); err != nil || len(seen) != d.planned {
-			return "", fmt.Errorf("the server got %d of %d requests: %w", len(seen), d.planned, err)
+		seen, err := once(server)
+		if err != nil {
+			return "", err
+		}
+		if len(seen) != d.planned {
+			return "", fmt.Errorf("the server got %d of %d requests", len(seen), d.planned)
 		}
 	}
 	if len(rows[0]) != d.planned || len(rows[1]) != d.planned {
@@ -220,14 +224,14 @@ func (d *distributor) halfWay(ctx context.Context, server *mock.Server, p *proce
 			return ctx.Err()
 		case <-p.over:
 			return fmt.Errorf("it ended before half of the trace: %w\n%s", p.err, p.out.Bytes())
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
 // workerDies kills a worker half way.
 func (d *distributor) workerDies(ctx context.Context) (string, error) {
-	server, url, stop, err := served(ctx)
+	server, url, stop, err := d.served(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -269,7 +273,7 @@ func (d *distributor) workerDies(ctx context.Context) (string, error) {
 
 // coordinatorDies kills the coordinator half way.
 func (d *distributor) coordinatorDies(ctx context.Context) (string, error) {
-	server, url, stop, err := served(ctx)
+	server, url, stop, err := d.served(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -334,7 +338,7 @@ func (d *distributor) network(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer proxy.close()
-	target, url, stop, err := served(ctx)
+	target, url, stop, err := d.served(ctx)
 	if err != nil {
 		return "", err
 	}

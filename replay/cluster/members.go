@@ -167,8 +167,8 @@ func (c *Coordinator) orders(name string, b *beat) orders {
 	o := orders{Start: c.start, Stop: c.stop, Fail: c.fail, Collect: c.collect, Upload: !m.local, Store: c.bucket, Bye: m.delivered}
 	if m.lost {
 		o.Stop = true
-	} else {
-		o.Takeover = m.takeover
+	} else if b.Legs > 0 {
+		o.Takeover = m.takeover[min(b.Legs-1, len(m.takeover)):]
 	}
 	return o
 }

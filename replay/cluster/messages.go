@@ -76,7 +76,7 @@ type orders struct {
 	Start    int64      `json:"start,omitempty"`    // instant of time 0, by the coordinator's clock; 0 = not yet
 	Stop     bool       `json:"stop,omitempty"`     // send no more
 	Fail     string     `json:"fail,omitempty"`     // the run is off, and why
-	Takeover []takeover `json:"takeover,omitempty"` // all so far
+	Takeover []takeover `json:"takeover,omitempty"` // all that the beat's Legs does not count
 	Collect  bool       `json:"collect,omitempty"`  // all is sent: hand over the results
 	Upload   bool       `json:"upload,omitempty"`   // over the bus; else the coordinator sees the directory
 	Bye      bool       `json:"bye,omitempty"`

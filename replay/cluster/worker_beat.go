@@ -133,7 +133,7 @@ func (w *Worker) obey(ctx context.Context, o *orders) (done bool, err error) {
 	}
 	var more []replay.Shard
 	if w.state == stateRunning || w.state == stateDone {
-		for _, t := range o.Takeover[min(len(w.legs)-1, len(o.Takeover)):] {
+		for _, t := range o.Takeover { // only this goroutine adds to the legs that the beat has counted
 			more = append(more, replay.Shard{Owns: t.Slots.has, Sessions: w.plan.Sessions, From: t.From})
 			w.state = stateRunning
 		}
