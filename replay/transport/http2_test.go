@@ -229,7 +229,10 @@ func TestHTTP2Refused(t *testing.T) {
 		h.Send(x)
 		<-s.done
 		h.Close()
-		if x.End != c.end || !strings.Contains(x.Err.Error(), c.cause) {
+		// an old server says what it is and hangs up; where a write finds that out before
+		// its words are read, the connection broke
+		raced := c.end == EndProtocol && x.End == EndReset && strings.Contains(x.Err.Error(), "connection broke")
+		if (x.End != c.end || !strings.Contains(x.Err.Error(), c.cause)) && !raced {
 			t.Errorf("%s: ended %d: %v", c.name, x.End, x.Err)
 		}
 	}
