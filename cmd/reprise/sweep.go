@@ -395,7 +395,7 @@ func (s *sweeper) write() error {
 func (s *sweeper) judge(conditions []analysis.Condition) error {
 	for i := range s.result.Points {
 		if s.result.Points[i].Invalid {
-			return verdict{analysis.CodeInvalid, fmt.Errorf("at %s %s a run measured the client and not the system", analysis.NumberText(s.result.Points[i].Load), s.axis.unit)}
+			return verdict{analysis.CodeInvalid, fmt.Errorf("at %s %s a run is no valid measurement", analysis.NumberText(s.result.Points[i].Load), s.axis.unit)}
 		}
 	}
 	f := s.result.Found

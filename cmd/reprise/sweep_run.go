@@ -33,7 +33,7 @@ func (s *sweeper) measure(ctx context.Context, load float64, repeat int) (*sweep
 	}
 	summary, err := analysis.SummarizeSLO(context.WithoutCancel(ctx), opened, s.slo)
 	if err != nil {
-		return nil, err
+		return nil, trace.WithFix(err, fmt.Sprintf("remove %s, and the same command measures it again", dir))
 	}
 	summary.Judge(s.limits)
 	if err := analysis.WriteSummary(dir, summary); err != nil {

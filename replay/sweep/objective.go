@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"math"
+	"strings"
 
 	"reprise/analysis"
 )
@@ -14,7 +15,7 @@ const DefaultAttainment = 0.95
 // the objective has no gate.
 func RunOf(s *analysis.Summary, attainment float64) *Run {
 	r := &Run{
-		Verdict: s.Verdict.Result, Met: true, Margin: -MarginLimit, Gates: []Gate{}, Requests: s.Requests.Sent,
+		Verdict: s.Verdict.Result, Why: strings.Join(s.Verdict.Reasons, "; "), Met: true, Margin: -MarginLimit, Gates: []Gate{}, Requests: s.Requests.Sent,
 		RequestsPerS: s.Throughput.RequestsPerS, OutputTokensPerS: s.Throughput.OutputTokensPerS, ErrorRate: s.ErrorRate,
 		TTFTP50: stat(s, "ttft", "p50"), TTFTP95: stat(s, "ttft", "p95"), TPOTP50: stat(s, "tpot", "p50"), TPOTP95: stat(s, "tpot", "p95"),
 		E2EP50: stat(s, "e2e", "p50"), E2EP95: stat(s, "e2e", "p95"), LatenessP99: stat(s, "lateness", "p99"),

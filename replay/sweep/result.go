@@ -12,6 +12,7 @@ import (
 
 	"reprise/analysis"
 	"reprise/analysis/chart"
+	"reprise/trace"
 )
 
 // ResultFile is the name of a sweep's result in its directory.
@@ -64,7 +65,7 @@ func (r *Result) Head() []string {
 	at := func(v float64) string { return analysis.NumberText(v) + " " + r.Unit }
 	for i := range r.Points {
 		if r.Points[i].Invalid {
-			out = append(out, fmt.Sprintf("at %s a run measured the client and not the system (verdict invalid): do not rely on it", at(r.Points[i].Load)))
+			out = append(out, fmt.Sprintf("at %s a run is no valid measurement, so do not rely on it: %s", at(r.Points[i].Load), r.Points[i].whyInvalid()))
 		}
 	}
 	if f := r.Found; f != nil {
@@ -260,7 +261,7 @@ func ReadResult(path string) (*Result, error) {
 	}
 	r := &Result{}
 	if err := json.Unmarshal(text, r); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, trace.WithFix(fmt.Errorf("%s: %w", path, err), "name another directory, or replace the sweep with --force")
 	}
 	return r, nil
 }

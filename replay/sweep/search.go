@@ -37,8 +37,9 @@ type Found struct {
 	Why      string   `json:"why"`      // it is not, or there is no edge
 }
 
-// ErrInvalid is the error of a search whose runs measure the client.
-var ErrInvalid = errors.New("the client was not good enough to measure the system: its verdict is invalid")
+// ErrInvalid is the error of a search with a run that says nothing about the system:
+// the client was late, or no request was successful.
+var ErrInvalid = errors.New("no valid measurement")
 
 // Run searches: it doubles the load until the objective breaks, then halves the
 // bracket at the crossing of the monotone fit, and repeats the runs at its two sides,
@@ -54,7 +55,7 @@ func (s Search) Run(ctx context.Context, c *Curve, m Measure) (*Found, error) {
 			return nil, err
 		}
 		if p := c.at(load); p.Invalid {
-			return s.found(c), fmt.Errorf("at %g: %w", load, ErrInvalid)
+			return s.found(c), fmt.Errorf("at %g: %w: %s", load, ErrInvalid, p.whyInvalid())
 		} else if !p.Met || load >= s.High {
 			break
 		}

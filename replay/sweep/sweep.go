@@ -21,9 +21,10 @@ import (
 type Run struct {
 	Dir     string  `json:"dir"` // within the sweep's directory
 	Repeat  int     `json:"repeat"`
-	Verdict string  `json:"verdict"` // on the client: valid, degraded or invalid
-	Met     bool    `json:"met"`     // the objective
-	Margin  float64 `json:"margin"`  // log of the worst number over its limit: above 0 beyond it; within ±MarginLimit
+	Verdict string  `json:"verdict"`       // on the client: valid, degraded or invalid
+	Why     string  `json:"why,omitempty"` // of a verdict other than valid
+	Met     bool    `json:"met"`           // the objective
+	Margin  float64 `json:"margin"`        // log of the worst number over its limit: above 0 beyond it; within ±MarginLimit
 	Gates   []Gate  `json:"gates"`
 
 	Requests         int64    `json:"requests"`       // sent, without the warm-up
@@ -60,7 +61,17 @@ type Point struct {
 	Margin  float64 `json:"margin"`  // mean of the runs
 	Fit     float64 `json:"fit"`     // of the monotone fit over all points
 	Beyond  bool    `json:"beyond"`  // probed on purpose, past the edge
-	Invalid bool    `json:"invalid"` // a run measured the client, not the system
+	Invalid bool    `json:"invalid"` // a run is no valid measurement
+}
+
+// whyInvalid is the reason of the first run of a point that is no valid measurement.
+func (p *Point) whyInvalid() string {
+	for _, r := range p.Runs {
+		if r.Verdict == "invalid" && r.Why != "" {
+			return r.Why
+		}
+	}
+	return "see the report of the run"
 }
 
 // Measure makes the run at a load; repeats are counted from 0.
