@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -70,7 +71,7 @@ func Look(ctx context.Context, c *Config) (*Survey, error) {
 		return s, nil // others may have all the rows
 	}
 	if s.Planned.Requests == 0 && c.Selection.placed() {
-		return nil, trace.WithFix(fmt.Errorf("%s: the load begins no request before it ends", c.Trace), "make it longer or denser: --duration, --arrivals, --ramp")
+		return nil, trace.WithFix(errors.New("the load begins no request before it ends"), "make it longer or denser: --duration, --arrivals, --ramp")
 	}
 	if s.Planned.Requests == 0 {
 		return nil, trace.WithFix(fmt.Errorf("%s: no row is selected", c.Trace), "widen --from and --to")

@@ -80,7 +80,7 @@ func (c *Client) post(ctx context.Context, path string, body any) error {
 		wait, err := c.once(ctx, path, text)
 		if err == nil || wait < 0 || try == tries {
 			if err != nil {
-				return fmt.Errorf("--otlp %s%s: %w", c.base.Host, c.base.JoinPath(path).Path, err)
+				return trace.WithFix(fmt.Errorf("--otlp %s/%s: %w", c.base.Host, strings.TrimPrefix(c.base.JoinPath(path).Path, "/"), err), "check that a collector takes OTLP over HTTP there, on port 4318 by default")
 			}
 			return nil
 		}

@@ -127,6 +127,9 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 	if err := config.Check(); err != nil {
 		return misused{err, trace.Fix(err)}
 	}
+	if n := c.Int("repeat"); n < 1 {
+		return misuse("give a number such as 3", "--repeat %d: must be above 0", n)
+	}
 	b, err := besideOf(c)
 	if err != nil {
 		return err
@@ -162,8 +165,6 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 	}
 	if n := c.Int("repeat"); n > 1 {
 		return replayRepeated(ctx, c, config, n, b)
-	} else if n < 1 {
-		return misuse("give a number such as 3", "--repeat %d: must be above 0", n)
 	}
 	if err := prepareDir(c); err != nil {
 		return err

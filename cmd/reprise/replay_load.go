@@ -223,6 +223,11 @@ func madeTrace(ctx context.Context, c *cli.Command, config *replay.Config) (path
 	if err != nil {
 		return "", err
 	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(dir)
+		}
+	}()
 	path = filepath.Join(dir, workloadFile)
 	g := synth.Generation{Requests: s.Limit, Seed: s.Seed}
 	if g.Requests == 0 {

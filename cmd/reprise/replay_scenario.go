@@ -51,11 +51,14 @@ func readScenario(path string, flags []cli.Flag) (*scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := parser.ParseBytes(text, 0)
+	file, err := parser.ParseBytes(bytes.TrimPrefix(text, []byte("\ufeff")), 0) // a byte order mark is part of no key
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	r := scenarioReader{path: path, flags: flags}
+	if len(file.Docs) > 1 {
+		return nil, trace.WithFix(fmt.Errorf("%s: %d YAML documents, and a scenario is one", path, len(file.Docs)), "write each to a file of its own")
+	}
 	if len(file.Docs) != 1 || file.Docs[0].Body == nil {
 		return nil, trace.WithFix(fmt.Errorf("%s: no scenario in it", path), scenarioForm)
 	}
