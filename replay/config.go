@@ -105,6 +105,8 @@ type Config struct {
 
 	descriptors int64 // that this process may have open; 0 = ask the system
 
+	Histograms bool // Progress carries the histograms behind its quantiles
+
 	// Start returns the instant of time 0, for which the run then waits; it is called
 	// when the first requests are ready. nil = at once.
 	Start func(ctx context.Context) (time.Time, error)

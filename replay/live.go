@@ -50,6 +50,10 @@ type Quantiles struct {
 	N             int64
 	Sum           time.Duration
 	P50, P95, P99 time.Duration
+
+	// Values are the histogram, in the V2 compressed form of HdrHistogram, to be merged
+	// with those of other workers; nil unless Config.Histograms.
+	Values []byte
 }
 
 // A Cause is why requests were not successful.
@@ -61,6 +65,7 @@ type Cause struct {
 // live follows the results of a run. The recorder's goroutine feeds it, after a
 // request has ended: nothing of it is on the way of a chunk.
 type live struct {
+	whole    bool // hand out histograms
 	mu       sync.Mutex
 	now      func() time.Duration
 	outcomes map[string]int64
@@ -91,11 +96,15 @@ func (s *summed) add(d time.Duration, n int64) {
 	s.sum += d * time.Duration(n)
 }
 
-func (s *summed) quantiles() Quantiles {
+func (s *summed) quantiles(whole bool) Quantiles {
 	at := func(q float64) time.Duration {
 		return time.Duration(s.h.ValueAtQuantile(q)) * time.Microsecond
 	}
-	return Quantiles{N: s.h.TotalCount(), Sum: s.sum, P50: at(50), P95: at(95), P99: at(99)}
+	q := Quantiles{N: s.h.TotalCount(), Sum: s.sum, P50: at(50), P95: at(95), P99: at(99)}
+	if whole && q.N > 0 {
+		q.Values, _ = s.h.Encode(hdrhistogram.V2CompressedEncodingCookieBase) // of a histogram in memory: no error
+	}
+	return q
 }
 
 func newSpell() spell { return spell{ttft: newSummed(), itl: newSummed()} }
@@ -163,13 +172,13 @@ func (l *live) fill(p *Progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turn()
-	p.Late, p.TTFT, p.ITL = l.late.quantiles(), l.total.ttft.quantiles(), l.total.itl.quantiles()
+	p.Late, p.TTFT, p.ITL = l.late.quantiles(l.whole), l.total.ttft.quantiles(l.whole), l.total.itl.quantiles(l.whole)
 	p.Input, p.Output = l.total.input, l.total.output
 	both := func(of func(*spell) *summed) Quantiles {
 		a, b := of(&l.recent[0]), of(&l.recent[1])
 		s := summed{h: hdrhistogram.Import(a.h.Export()), sum: a.sum + b.sum}
 		s.h.Merge(b.h)
-		return s.quantiles()
+		return s.quantiles(l.whole)
 	}
 	p.RecentTTFT = both(func(s *spell) *summed { return &s.ttft })
 	p.RecentITL = both(func(s *spell) *summed { return &s.itl })

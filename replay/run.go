@@ -162,6 +162,7 @@ func (r *run) open(ctx context.Context) error {
 	}
 	if c.Progress != nil {
 		r.live = newLive(r.now)
+		r.live.whole = c.Histograms
 	}
 	if r.recorder, err = newRecorder(c, r.live, r.recorded); err != nil {
 		return fmt.Errorf("run directory: %w", err)

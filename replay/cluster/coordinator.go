@@ -275,24 +275,9 @@ func (c *Coordinator) progress() replay.Progress {
 		Length: time.Duration(c.base.Planned.DurationNS), Outcomes: map[string]int64{},
 	}
 	for _, m := range c.members {
-		p := &m.progress
-		all.Sent += p.Sent
-		all.InFlight += p.InFlight
-		all.Done += p.Done
-		all.Failed += p.Failed
-		all.Sending = all.Sending || p.Sending
-		all.Input += p.Input
-		all.Output += p.Output
-		all.InputPerS += p.InputPerS
-		all.OutputPerS += p.OutputPerS
-		for name, n := range p.Outcomes {
-			all.Outcomes[name] += n
-		}
-		all.Lateness = max(all.Lateness, m.late)
-		m.late = 0
-		if p.NextDue >= 0 && (all.NextDue < 0 || p.NextDue < all.NextDue) {
-			all.NextDue = p.NextDue
-		}
+		p := m.progress
+		p.Lateness, m.late = m.late, 0
+		all.Add(&p)
 	}
 	return all
 }

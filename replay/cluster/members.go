@@ -158,6 +158,7 @@ func (c *Coordinator) orders(name string, b *beat) orders {
 	m := c.members[at]
 	m.silence = max(m.silence, time.Since(m.seen))
 	m.seen = time.Now()
+	b.Progress.Keep(&m.progress)
 	m.state, m.err, m.fix, m.legs, m.progress, m.clock = b.State, b.Error, b.Fix, b.Legs, b.Progress, b.Clock
 	m.late = max(m.late, b.Progress.Lateness)
 	m.delivered = m.delivered || b.Delivered

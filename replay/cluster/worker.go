@@ -61,6 +61,7 @@ type Worker struct {
 	clock    filter
 	legs     []*leg
 	want     bool
+	fresh    bool // progress with histograms that no beat has carried
 	store    string
 	answered time.Time
 	started  chan struct{} // closed when start is known
@@ -187,7 +188,7 @@ func (w *Worker) fail(err error) {
 func (w *Worker) begin(ctx context.Context, shard replay.Shard) {
 	w.mu.Lock()
 	n := len(w.legs)
-	l := &leg{shard: shard}
+	l := &leg{shard: shard, progress: replay.Progress{NextDue: -1}}
 	w.legs = append(w.legs, l)
 	w.mu.Unlock()
 	w.sending.Go(func() {
@@ -229,8 +230,9 @@ func (w *Worker) replay(ctx context.Context, n int, l *leg) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		p.Lateness = max(p.Lateness, l.progress.Lateness) // until a beat has taken it
-		l.progress = p
+		l.progress, w.fresh = p, true
 	}
+	c.Histograms = true
 	c.Start = w.await
 	run, err := replay.Run(ctx, *c)
 	if run != nil && run.Ended != nil && ctx.Err() != nil {

@@ -79,29 +79,14 @@ func (w *Worker) report() beat {
 	}
 	b.Progress.NextDue = -1
 	for _, l := range w.legs {
-		p := &b.Progress
-		p.Planned += l.progress.Planned
-		p.Sent += l.progress.Sent
-		p.InFlight += l.progress.InFlight
-		p.Done += l.progress.Done
-		p.Failed += l.progress.Failed
-		p.Sending = p.Sending || l.progress.Sending
-		p.Input += l.progress.Input
-		p.Output += l.progress.Output
-		p.InputPerS += l.progress.InputPerS
-		p.OutputPerS += l.progress.OutputPerS
-		for name, n := range l.progress.Outcomes {
-			if p.Outcomes == nil {
-				p.Outcomes = map[string]int64{}
-			}
-			p.Outcomes[name] += n
-		}
-		p.Lateness = max(p.Lateness, l.progress.Lateness)
+		b.Progress.Planned += l.progress.Planned
+		b.Progress.Add(&l.progress)
 		l.progress.Lateness = 0
-		if next := l.progress.NextDue; next >= 0 && (p.NextDue < 0 || next < p.NextDue) {
-			p.NextDue = next
-		}
 	}
+	if !w.fresh {
+		b.Progress.Light()
+	}
+	w.fresh = false
 	if e, ok := w.clock.now(); ok {
 		b.Clock = &e
 	}
