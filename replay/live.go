@@ -54,6 +54,7 @@ type Quantiles struct {
 	// Values are the histogram, in the V2 compressed form of HdrHistogram, to be merged
 	// with those of other workers; nil unless Config.Histograms.
 	Values []byte
+	merged *hdrhistogram.Histogram // of which Values are not made yet
 }
 
 // A Cause is why requests were not successful.

@@ -65,6 +65,15 @@ func (p *Progress) Light() {
 	}
 }
 
+// Whole makes Values of what was merged.
+func (p *Progress) Whole() {
+	for _, q := range p.quantiles() {
+		if q.merged != nil {
+			q.Values, _ = q.merged.Encode(hdrhistogram.V2CompressedEncodingCookieBase) // of a histogram in memory: no error
+		}
+	}
+}
+
 // add merges histograms.
 func (q *Quantiles) add(o *Quantiles) {
 	if o.N == 0 {
@@ -74,12 +83,15 @@ func (q *Quantiles) add(o *Quantiles) {
 		*q = *o
 		return
 	}
-	a, errA := hdrhistogram.Decode(q.Values)
-	b, errB := hdrhistogram.Decode(o.Values)
-	if errA != nil || errB != nil {
+	if q.merged == nil {
+		q.merged, _ = hdrhistogram.Decode(q.Values)
+	}
+	b, err := hdrhistogram.Decode(o.Values)
+	if q.merged == nil || err != nil {
 		return
 	}
-	a.Merge(b)
-	s := summed{h: a, sum: q.Sum + o.Sum}
-	*q = s.quantiles(true)
+	q.merged.Merge(b)
+	s := summed{h: q.merged, sum: q.Sum + o.Sum}
+	*q = s.quantiles(false)
+	q.merged = s.h
 }

@@ -266,18 +266,29 @@ func (c *Coordinator) send(ctx context.Context) (observed func(*results.Run), er
 // now is the time of the run. The caller holds mu.
 func (c *Coordinator) now() time.Duration { return time.Duration(c.clock.Now() - c.start) }
 
+// mostMerged is up to how many workers the live view has quantiles: it merges five
+// histograms of each a second.
+const mostMerged = 200
+
 // progress is that of all.
 func (c *Coordinator) progress() replay.Progress {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	all := replay.Progress{
 		Elapsed: c.now(), Planned: c.base.Planned.Requests, Endless: c.Config.Endless(), NextDue: -1, Stopped: c.stop,
 		Length: time.Duration(c.base.Planned.DurationNS), Outcomes: map[string]int64{},
 	}
+	var parts []replay.Progress
 	for _, m := range c.members {
 		p := m.progress
 		p.Lateness, m.late = m.late, 0
-		all.Add(&p)
+		if len(c.members) > mostMerged {
+			p.Late, p.TTFT, p.ITL, p.RecentTTFT, p.RecentITL = replay.Quantiles{}, replay.Quantiles{}, replay.Quantiles{}, replay.Quantiles{}, replay.Quantiles{}
+		}
+		parts = append(parts, p)
+	}
+	c.mu.Unlock()
+	for i := range parts { // without the lock: a beat does not wait for it
+		all.Add(&parts[i])
 	}
 	return all
 }

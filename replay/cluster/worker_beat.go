@@ -83,7 +83,7 @@ func (w *Worker) report() beat {
 		b.Progress.Add(&l.progress)
 		l.progress.Lateness = 0
 	}
-	if !w.fresh {
+	if b.Progress.Whole(); !w.fresh {
 		b.Progress.Light()
 	}
 	w.fresh = false
