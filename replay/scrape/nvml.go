@@ -18,10 +18,10 @@ const hasNVML = true
 // localGPUs answers nvml:// addresses with what NVIDIA's management library says of
 // the GPUs of this machine, as a metrics page with the names and units of
 // dcgm-exporter: power in W, use in %, memory in MiB.
-func localGPUs() http.RoundTripper { return &gpus{library: nvml.New()} }
+func localGPUs() http.RoundTripper { return &gpus{nvml: nvml.New()} }
 
 type gpus struct {
-	library interface {
+	nvml interface {
 		Init() nvml.Return
 		DeviceGetCount() (int, nvml.Return)
 		DeviceGetHandleByIndex(int) (nvml.Device, nvml.Return)
@@ -33,7 +33,7 @@ type gpus struct {
 // RoundTrip reads all GPUs. What one of them does not say is left out.
 func (g *gpus) RoundTrip(r *http.Request) (*http.Response, error) {
 	g.begin.Do(func() {
-		if code := g.library.Init(); code != nvml.SUCCESS {
+		if code := g.nvml.Init(); code != nvml.SUCCESS {
 			g.err = fmt.Errorf("NVML does not begin: %v", code)
 		}
 	})
@@ -51,7 +51,7 @@ func (g *gpus) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (g *gpus) page() ([]byte, error) {
-	n, code := g.library.DeviceGetCount()
+	n, code := g.nvml.DeviceGetCount()
 	if code != nvml.SUCCESS {
 		return nil, fmt.Errorf("NVML does not count its GPUs: %v", code)
 	}
@@ -60,7 +60,7 @@ func (g *gpus) page() ([]byte, error) {
 		values[name] = append(values[name], fmt.Sprintf("%s{gpu=\"%d\"} %g\n", name, gpu, v))
 	}
 	for i := range n {
-		d, code := g.library.DeviceGetHandleByIndex(i)
+		d, code := g.nvml.DeviceGetHandleByIndex(i)
 		if code != nvml.SUCCESS {
 			continue
 		}

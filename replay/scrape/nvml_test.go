@@ -34,7 +34,7 @@ func machine() *mock.Interface {
 
 func TestLocalGPUs(t *testing.T) {
 	request, _ := http.NewRequest(http.MethodGet, "nvml://local/metrics", nil)
-	answer, err := (&gpus{library: machine()}).RoundTrip(request)
+	answer, err := (&gpus{nvml: machine()}).RoundTrip(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ DCGM_FI_DEV_FB_USED{gpu="1"} 2048
 func TestNoGPUs(t *testing.T) {
 	none := machine()
 	none.InitFunc = func() nvml.Return { return nvml.ERROR_LIBRARY_NOT_FOUND }
-	g := &gpus{library: none}
+	g := &gpus{nvml: none}
 	for range 2 {
 		if _, err := g.RoundTrip(nil); err == nil || !strings.Contains(err.Error(), "NVML does not begin") {
 			t.Errorf("%v", err)
