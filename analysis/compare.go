@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"context"
-	"io"
 	"math"
 	"slices"
 	"time"
@@ -68,22 +67,10 @@ func ProfileOfTrace(ctx context.Context, r *trace.Reader, name string) (*Profile
 	if err != nil {
 		return nil, err
 	}
-	b := trace.NewBatch()
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		err := r.Read(b, trace.BatchRows)
-		if err == io.EOF {
-			return c.Profile(), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := c.Add(b); err != nil {
-			return nil, err
-		}
+	if err := trace.EachBatch(ctx, r, c.Add); err != nil {
+		return nil, err
 	}
+	return c.Profile(), nil
 }
 
 func newProfile(name, kind string) *Profile {

@@ -4,7 +4,6 @@ package analysis
 
 import (
 	"context"
-	"io"
 
 	"reprise/analysis/prefix"
 	"reprise/trace"
@@ -76,22 +75,16 @@ type Reuse struct {
 // of sessions and of distinct blocks.
 func Describe(ctx context.Context, r *trace.Reader) (*Info, error) {
 	d := newDescription(r.Meta())
-	b := trace.NewBatch()
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		err := r.Read(b, trace.BatchRows)
-		if err == io.EOF {
-			return d.info(), nil
-		}
-		if err != nil {
-			return nil, err
-		}
+	err := trace.EachBatch(ctx, r, func(b *trace.Batch) error {
 		for i := range b.Len() {
 			d.row(b, i)
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return d.info(), nil
 }
 
 type description struct {

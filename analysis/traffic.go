@@ -3,7 +3,6 @@ package analysis
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"reprise/analysis/prefix"
 	"reprise/trace"
@@ -62,22 +61,10 @@ func AnalyzeTraffic(ctx context.Context, r *trace.Reader, o TrafficOptions) (*Tr
 	if err != nil {
 		return nil, err
 	}
-	b := trace.NewBatch()
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		err := r.Read(b, trace.BatchRows)
-		if err == io.EOF {
-			return c.Traffic(), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := c.Add(b); err != nil {
-			return nil, err
-		}
+	if err := trace.EachBatch(ctx, r, c.Add); err != nil {
+		return nil, err
 	}
+	return c.Traffic(), nil
 }
 
 // A TrafficCollector gathers Traffic from rows that are at hand anyway, such as

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"time"
 
@@ -13,8 +12,8 @@ import (
 
 // A rowReader is a trace that is being read; *trace.Reader is one.
 type rowReader interface {
+	trace.BatchReader
 	Meta() trace.Meta
-	Read(b *trace.Batch, n int) error
 	Close() error
 }
 
@@ -215,24 +214,14 @@ func (s *Selection) due(at time.Duration) time.Duration {
 
 // rows reads the trace once.
 func (d *drawing) rows(ctx context.Context, r rowReader, f func(b *trace.Batch, row int) error) error {
-	b := trace.NewBatch()
-	for {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		err := r.Read(b, trace.BatchRows)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return trace.EachBatch(ctx, r, func(b *trace.Batch) error {
 		for row := range b.Len() {
 			if err := f(b, row); err != nil {
 				return err
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // eachPlaced places the sessions of a trace and sorts their rows by due time, on

@@ -108,19 +108,8 @@ func (w *anonymizer) all(ctx context.Context, open Open, sorter *trace.Sorter, e
 		return err
 	}
 	defer r.Close()
-	b := trace.NewBatch()
 	last := int64(0)
-	for {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		err := r.Read(b, trace.BatchRows)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
+	err = trace.EachBatch(ctx, r, func(b *trace.Batch) error {
 		for i := range b.Len() {
 			if err := w.row(b, i); err != nil {
 				return err
@@ -136,13 +125,12 @@ func (w *anonymizer) all(ctx context.Context, open Open, sorter *trace.Sorter, e
 			}
 		}
 		if sorter == nil {
-			if err := emit(b); err != nil {
-				return err
-			}
+			return emit(b)
 		}
-	}
-	if sorter == nil {
 		return nil
+	})
+	if err != nil || sorter == nil {
+		return err
 	}
 	return sorter.Sorted(func(b *trace.Batch) error {
 		w.base.apply(b, false)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -302,22 +301,12 @@ func eachRow(ctx context.Context, open Open, f func(b *trace.Batch, i int) error
 		return err
 	}
 	defer r.Close()
-	b := trace.NewBatch()
-	for {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		err := r.Read(b, trace.BatchRows)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return trace.EachBatch(ctx, r, func(b *trace.Batch) error {
 		for i := range b.Len() {
 			if err := f(b, i); err != nil {
 				return err
 			}
 		}
-	}
+		return nil
+	})
 }

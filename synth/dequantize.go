@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"time"
@@ -76,23 +75,16 @@ func effectiveTick(ctx context.Context, open Open) (int64, error) {
 	}
 	defer r.Close()
 	var c fitClock
-	b := trace.NewBatch()
-	for {
-		if err := ctx.Err(); err != nil {
-			return 0, context.Cause(ctx)
-		}
-		err := r.Read(b, trace.BatchRows)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return 0, err
-		}
+	err = trace.EachBatch(ctx, r, func(b *trace.Batch) error {
 		for i := range b.Len() {
 			if at, ok := b.ArrivalNS.Get(i); ok {
 				c.add(at)
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
 	}
 	if c.n == 0 {
 		return 0, errors.New("no row has an arrival")
@@ -118,18 +110,7 @@ type spreader struct {
 }
 
 func (w *spreader) all(ctx context.Context, r *trace.Reader) error {
-	b := trace.NewBatch()
-	for {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		err := r.Read(b, trace.BatchRows)
-		if err == io.EOF {
-			return w.flush()
-		}
-		if err != nil {
-			return err
-		}
+	err := trace.EachBatch(ctx, r, func(b *trace.Batch) error {
 		for i := range b.Len() {
 			if at, ok := b.ArrivalNS.Get(i); ok {
 				if at < 0 || at > math.MaxInt64-2*w.TickNS {
@@ -146,7 +127,12 @@ func (w *spreader) all(ctx context.Context, r *trace.Reader) error {
 			}
 			w.group.AppendRow(b, i)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
+	return w.flush()
 }
 
 // flush spreads the rows of one tick.

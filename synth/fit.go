@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -109,6 +108,9 @@ type fitMode struct {
 	infer bool // where there are no names, by prefixes
 }
 
+// errAgain ends a reading whose rows need another mode.
+var errAgain = errors.New("again in another mode")
+
 // read takes all rows, or stops where another mode is needed.
 func (f *fitting) read(ctx context.Context, open Open) error {
 	r, err := open()
@@ -117,23 +119,22 @@ func (f *fitting) read(ctx context.Context, open Open) error {
 	}
 	defer r.Close()
 	f.meta = r.Meta()
-	b := trace.NewBatch()
-	for {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		err := r.Read(b, trace.BatchRows)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
+	err = trace.EachBatch(ctx, r, func(b *trace.Batch) error {
 		for i := range b.Len() {
-			if err := f.row(b, i); err != nil || f.again != nil {
+			if err := f.row(b, i); err != nil {
 				return err
 			}
+			if f.again != nil {
+				return errAgain
+			}
 		}
+		return nil
+	})
+	if err == errAgain {
+		return nil
+	}
+	if err != nil {
+		return err
 	}
 	if f.rows == 0 {
 		return errors.New("the trace has no rows: there is nothing to fit")

@@ -3,7 +3,6 @@ package synth
 import (
 	"cmp"
 	"context"
-	"io"
 	"maps"
 	"slices"
 
@@ -37,18 +36,7 @@ func (o *FitOptions) groups(ctx context.Context, open Open) (*fitGroups, error) 
 	defer r.Close()
 	rows := map[string]int64{}
 	var floor int64 // rows that a forgotten name may have had
-	b := trace.NewBatch()
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, context.Cause(ctx)
-		}
-		err := r.Read(b, trace.BatchRows)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
+	err = trace.EachBatch(ctx, r, func(b *trace.Batch) error {
 		for i := range b.Len() {
 			name := o.group(b, i)
 			n, seen := rows[name]
@@ -62,6 +50,10 @@ func (o *FitOptions) groups(ctx context.Context, open Open) (*fitGroups, error) 
 			floor++
 			maps.DeleteFunc(rows, func(_ string, n int64) bool { return n <= floor })
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	g.names = slices.SortedFunc(maps.Keys(rows), func(a, b string) int {
 		return cmp.Or(cmp.Compare(rows[b], rows[a]), cmp.Compare(a, b))

@@ -2,7 +2,6 @@ package synth
 
 import (
 	"context"
-	"io"
 	"math/rand/v2"
 	"time"
 
@@ -85,24 +84,14 @@ func (w *placer) all(ctx context.Context, r *trace.Reader) error {
 	}
 	w.rng = stats.Stream(w.Seed, genGaps)
 	clock := r.Meta().Clock
-	b := trace.NewBatch()
-	for {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		err := r.Read(b, trace.BatchRows)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return trace.EachBatch(ctx, r, func(b *trace.Batch) error {
 		for i := range b.Len() {
 			if err := w.sorter.Add(b, i, trace.Key{Major: w.place(b, i, clock)}); err != nil {
 				return err
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // place sets the arrival of a row and returns where it stands.

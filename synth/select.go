@@ -69,23 +69,7 @@ func (s *selector) each(ctx context.Context, open Open, f func(b *trace.Batch, r
 		return err
 	}
 	defer r.Close()
-	b := trace.NewBatch()
-	for {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		b.Reset()
-		err := r.Read(b, trace.BatchRows)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := f(b, s.pick(b)); err != nil {
-			return err
-		}
-	}
+	return trace.EachBatch(ctx, r, func(b *trace.Batch) error { return f(b, s.pick(b)) })
 }
 
 // pick returns the rows of b that belong to the selection.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"time"
@@ -47,22 +46,15 @@ func Check(ctx context.Context, r *Reader, report func(*RowError)) (rows int64, 
 		name(&RowError{Field: keyClock, Err: fmt.Errorf("%q is none of trace, session, none", r.meta.Clock)})
 	}
 	c := NewChecker(r.meta.Clock)
-	b := NewBatch()
-	for {
-		if err := ctx.Err(); err != nil {
-			return c.row, err
-		}
-		err := r.Read(b, BatchRows)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return c.row, err
-		}
+	err = EachBatch(ctx, r, func(b *Batch) error {
 		for i := range b.Len() {
 			req := b.Row(i)
 			c.Row(&req, name)
 		}
+		return nil
+	})
+	if err != nil {
+		return c.row, err
 	}
 	c.End(name)
 	if kept := r.meta.Counts.Kept; kept != c.row {

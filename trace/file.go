@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"iter"
@@ -155,6 +156,32 @@ func (r *Reader) Rows() iter.Seq2[Request, error] {
 					return
 				}
 			}
+		}
+	}
+}
+
+// A BatchReader is a trace that is being read; *Reader is one.
+type BatchReader interface {
+	Read(b *Batch, n int) error // as that of Reader
+}
+
+// EachBatch hands the rows that are left of r to f, in order, in a batch that is used
+// again. It stops at an error of f, and when ctx ends, with its cause.
+func EachBatch(ctx context.Context, r BatchReader, f func(b *Batch) error) error {
+	b := NewBatch()
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err := r.Read(b, BatchRows)
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = f(b)
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
