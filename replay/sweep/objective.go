@@ -20,6 +20,8 @@ func RunOf(s *analysis.Summary, attainment float64) *Run {
 		TTFTP50: stat(s, "ttft", "p50"), TTFTP95: stat(s, "ttft", "p95"), TPOTP50: stat(s, "tpot", "p50"), TPOTP95: stat(s, "tpot", "p95"),
 		E2EP50: stat(s, "e2e", "p50"), E2EP95: stat(s, "e2e", "p95"), LatenessP99: stat(s, "lateness", "p99"),
 	}
+	q := &s.Requests
+	r.Silent = q.Successful == 0 && q.Recorded > q.WarmUp && len(s.Verdict.Reasons) == 1
 	if s.SLO == nil {
 		r.Margin = 0
 		return r

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"reprise/analysis"
 	"reprise/replay/mock/batch"
 )
 
@@ -170,6 +171,34 @@ func TestSearchStopsAtAnInvalidRun(t *testing.T) {
 		return &Run{Met: true, Margin: -1, Verdict: map[bool]string{true: "valid", false: "invalid"}[load < 8]}, nil
 	})
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "at 8:") || c.N != 4 {
+		t.Errorf("%v after %d runs", err, c.N)
+	}
+}
+
+// A load at which nothing is answered any more is beyond the edge; where nothing was
+// ever answered, it is no measurement.
+func TestSearchWhereNothingIsAnswered(t *testing.T) {
+	rejects := func(above float64) Measure {
+		return func(_ context.Context, load float64, _ int) (*Run, error) {
+			if load <= above {
+				return &Run{Met: true, Margin: -1, Verdict: analysis.Valid, RequestsPerS: new(load), E2EP50: new(100.0)}, nil
+			}
+			return &Run{Margin: MarginLimit, Verdict: analysis.Invalid, Silent: true, Why: "no request was successful", RequestsPerS: new(0.0), ErrorRate: new(1.0)}, nil
+		}
+	}
+	var c Curve
+	f, err := Search{Low: 1, High: 1000}.Run(t.Context(), &c, rejects(30))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !f.Settled || *f.Met > 30 || *f.Broken <= 30 || *f.Broken > 32 {
+		t.Errorf("met %v, broken %v, settled %v: %s", *f.Met, *f.Broken, f.Settled, f.Why)
+	}
+	if text := c.Overload(f); !strings.HasPrefix(text, "collapses") {
+		t.Errorf("overload: %q", text)
+	}
+	c = Curve{}
+	if _, err := (Search{Low: 1, High: 1000}).Run(t.Context(), &c, rejects(0)); !errors.Is(err, ErrInvalid) || c.N != 1 {
 		t.Errorf("%v after %d runs", err, c.N)
 	}
 }

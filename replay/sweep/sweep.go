@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sort"
 
+	"reprise/analysis"
 	"reprise/analysis/stats"
 )
 
@@ -23,6 +24,7 @@ type Run struct {
 	Repeat  int     `json:"repeat"`
 	Verdict string  `json:"verdict"`       // on the client: valid, degraded or invalid
 	Why     string  `json:"why,omitempty"` // of a verdict other than valid
+	Silent  bool    `json:"silent"`        // no request was successful, and that is all that is wrong with the run
 	Met     bool    `json:"met"`           // the objective
 	Margin  float64 `json:"margin"`        // log of the worst number over its limit: above 0 beyond it; within ±MarginLimit
 	Gates   []Gate  `json:"gates"`
@@ -67,7 +69,7 @@ type Point struct {
 // whyInvalid is the reason of the first run of a point that is no valid measurement.
 func (p *Point) whyInvalid() string {
 	for _, r := range p.Runs {
-		if r.Verdict == "invalid" && r.Why != "" {
+		if r.Verdict == analysis.Invalid && r.Why != "" {
 			return r.Why
 		}
 	}
@@ -110,8 +112,10 @@ func (c *Curve) measure(ctx context.Context, m Measure, load float64) error {
 	return nil
 }
 
-// judge sums the runs of each point up, and fits all of them.
+// judge sums the runs of each point up, and fits all of them. A load at which nothing
+// is answered is no measurement, unless a lower one was answered: then it is too much.
 func (c *Curve) judge() {
+	answered := false
 	y, w := make([]float64, len(c.Points)), make([]float64, len(c.Points))
 	for i := range c.Points {
 		p := &c.Points[i]
@@ -121,8 +125,9 @@ func (c *Curve) judge() {
 			if sum += r.Margin; r.Met {
 				met++
 			}
-			p.Invalid = p.Invalid || r.Verdict == "invalid"
+			p.Invalid = p.Invalid || r.Verdict == analysis.Invalid && !(r.Silent && answered)
 		}
+		answered = answered || slices.ContainsFunc(p.Runs, func(r Run) bool { return r.RequestsPerS != nil && *r.RequestsPerS > 0 })
 		p.Met = 2*met > len(p.Runs)
 		p.Margin = sum / float64(len(p.Runs))
 		y[i], w[i] = p.Margin, float64(len(p.Runs))
