@@ -67,7 +67,7 @@ func (l Load) check(s *Selection) error {
 		return fmt.Errorf("--concurrency-ramp %v: must not be below 0", l.Ramp)
 	case s.Arrivals.Kind != "" || s.SessionArrivals.Kind != "":
 		return trace.WithFix(fmt.Errorf("%s makes the load by itself, and arrivals are a law for it too", flag), "choose one of them; to bound the requests in flight of an open loop, use --max-in-flight")
-	case l.closed() && l.Kind == LoadConcurrency && s.speed() != 1:
+	case l.Kind == LoadConcurrency && s.speed() != 1:
 		return trace.WithFix(fmt.Errorf("--speed changes recorded times, but in a closed loop requests follow one another"), "leave it out")
 	case l.Kind == LoadUsers && !(l.Rate >= minRate && l.Rate <= maxRate):
 		return trace.WithFix(fmt.Errorf("--users %d: at which rate?", l.N), "give --rate, the requests per second of all users together: each of N users takes a turn every N/rate seconds")
@@ -79,8 +79,8 @@ func (l Load) check(s *Selection) error {
 	return nil
 }
 
-// coolDown is when the cool-down begins.
-func (s *Survey) coolDown(c *Config) (time.Duration, error) {
+// coolDown is when the cool-down begins, in a plan whose last request is due at last.
+func (s *Survey) coolDown(c *Config, last time.Duration) (time.Duration, error) {
 	end := c.Selection.Duration
 	switch {
 	case c.CoolDown == 0:
@@ -88,7 +88,7 @@ func (s *Survey) coolDown(c *Config) (time.Duration, error) {
 	case end == 0 && (c.Selection.Load.closed() || c.pace() == PaceThink):
 		return 0, trace.WithFix(fmt.Errorf("--cooldown %v: nobody knows when the last request of this load begins", c.CoolDown), "give it an end: --duration 60s")
 	case end == 0:
-		end = s.lastDue
+		end = last
 	}
 	if begin := end - c.CoolDown; begin > c.WarmUp.For {
 		return begin, nil

@@ -38,9 +38,6 @@ func Run(ctx context.Context, c Config) (*results.Run, error) {
 		return nil, err
 	}
 	r := &run{c: &c, survey: survey, inFlight: map[session]int{}}
-	if r.cool, err = survey.coolDown(&c); err != nil {
-		return nil, err
-	}
 	if c.paced() {
 		r.pacer = newPacer(&c)
 	}
@@ -61,13 +58,12 @@ type run struct {
 	targets   []*target
 	responses pool
 	recorder  *recorder
-	live      *live         // nil unless somebody looks
-	spare     sync.Pool     // of *flight
-	rows      sync.Pool     // of *trace.Request
-	buffers   sync.Pool     // of *[]byte: requests
-	slabs     sync.Pool     // of *[]results.Entry: ledgers
-	cool      time.Duration // when the cool-down begins
-	room      int           // bytes before a request's body, for the longest head
+	live      *live     // nil unless somebody looks
+	spare     sync.Pool // of *flight
+	rows      sync.Pool // of *trace.Request
+	buffers   sync.Pool // of *[]byte: requests
+	slabs     sync.Pool // of *[]results.Entry: ledgers
+	room      int       // bytes before a request's body, for the longest head
 	renderer  *renderer
 	pacer     *pacer  // nil for PaceSchedule
 	forest    *forest // nil but for LoadTrees
@@ -371,7 +367,7 @@ func (r *run) phase(f *flight, seq int) trace.Optional[string] {
 	switch c := r.c; {
 	case f.warm || c.WarmUp.holds(f.res.Eligible.Value, seq):
 		return trace.Some(results.PhaseWarmUp)
-	case c.CoolDown > 0 && f.res.Eligible.Value >= r.cool:
+	case c.CoolDown > 0 && f.res.Eligible.Value >= r.survey.cool:
 		return trace.Some(results.PhaseCoolDown)
 	case c.Phase != "":
 		return trace.Some(c.Phase)

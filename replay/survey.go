@@ -40,7 +40,7 @@ type Survey struct {
 	// PeakInFlight is the most at once that they imply, likewise.
 	PeakInFlight trace.Optional[int64]
 
-	lastDue time.Duration
+	cool time.Duration // when the cool-down begins
 
 	turns map[string]int64 // rows with delta messages by session
 	links *links           // nil for PaceSchedule
@@ -67,6 +67,9 @@ func Look(ctx context.Context, c *Config) (*Survey, error) {
 		return nil, err
 	}
 	l.end()
+	if s.cool, err = s.coolDown(c, l.last); err != nil {
+		return nil, err
+	}
 	if !c.Shard.all() {
 		return s, nil // others may have all the rows
 	}
@@ -217,7 +220,6 @@ func (l *looker) end() {
 	l.Sessions = int64(len(l.sessions))
 	l.PeakRate = float64(l.peak)
 	l.Planned.DurationNS = int64(l.last - l.first)
-	l.lastDue = l.last
 	if l.latency != l.Planned.Requests || l.closed {
 		return
 	}
