@@ -225,10 +225,7 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 	bad := func(flag string, err error) error {
 		return misused{fmt.Errorf("--%s: %w", flag, err), trace.Fix(err)}
 	}
-	if _, err := lateLimits(c); err != nil {
-		return nil, err
-	}
-	if _, err := sloFlag(c); err != nil {
+	if _, err := judgingOf(c); err != nil {
 		return nil, err
 	}
 	config := &replay.Config{

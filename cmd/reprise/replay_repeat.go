@@ -27,18 +27,14 @@ func replayRepeated(ctx context.Context, c *cli.Command, config *replay.Config, 
 	if err := repeatDir(c, dir); err != nil {
 		return err
 	}
-	slo, err := sloFlag(c)
-	if err != nil {
-		return err
-	}
-	limits, err := lateLimits(c)
+	j, err := judgingOf(c)
 	if err != nil {
 		return err
 	}
 	var runs []*analysis.Summary
 	var failed, invalid, gate error
 	for i := range n {
-		s, err := oneRepeat(ctx, c, config, b, filepath.Join(dir, fmt.Sprint(i+1)), slo, limits)
+		s, err := oneRepeat(ctx, c, config, b, filepath.Join(dir, fmt.Sprint(i+1)), j)
 		if s == nil {
 			return err
 		}
@@ -75,7 +71,7 @@ func replayRepeated(ctx context.Context, c *cli.Command, config *replay.Config, 
 }
 
 // oneRepeat makes one of the runs. The summary is nil if it did not begin.
-func oneRepeat(ctx context.Context, c *cli.Command, base *replay.Config, b *beside, dir string, slo *analysis.SLO, limits analysis.Limits) (*analysis.Summary, error) {
+func oneRepeat(ctx context.Context, c *cli.Command, base *replay.Config, b *beside, dir string, j judging) (*analysis.Summary, error) {
 	config := *base
 	config.Dir, config.Scope = dir, "repeat-"+filepath.Base(dir)
 	config.Begin = func() error { return beginRun(c, config.Trace, dir) }
@@ -85,19 +81,11 @@ func oneRepeat(ctx context.Context, c *cli.Command, base *replay.Config, b *besi
 	if run == nil || run.Ended == nil {
 		return nil, errors.Join(err, dropEmptyDir(dir))
 	}
-	opened, oerr := results.OpenRun(dir)
-	if oerr != nil {
-		return nil, errors.Join(err, oerr)
-	}
-	s, serr := analysis.SummarizeSLO(context.WithoutCancel(ctx), opened, slo)
-	if serr != nil {
-		return nil, errors.Join(err, serr)
-	}
-	s.Judge(limits)
+	s, serr := j.summarize(ctx, dir)
 	if run.Ended.Interrupted {
 		err = errors.Join(err, errInterrupted)
 	}
-	return s, errors.Join(err, analysis.WriteSummary(dir, s))
+	return s, errors.Join(err, serr)
 }
 
 // repeatDir makes the directory of repeated runs.

@@ -107,10 +107,9 @@ func axes(law replay.Arrivals) []axis {
 
 // A sweeper makes the runs of a sweep.
 type sweeper struct {
+	judging
 	c          *cli.Command
 	config     *replay.Config
-	slo        *analysis.SLO
-	limits     analysis.Limits
 	attainment float64
 	axis       axis
 	dir        string
@@ -161,10 +160,7 @@ func newSweeper(c *cli.Command) (s *sweeper, loads []float64, search *sweep.Sear
 		return nil, nil, nil, misuse("see: reprise sweep --help", "reprise sweep takes one trace, got %d arguments", c.Args().Len())
 	}
 	s = &sweeper{c: c, dir: c.String("output")}
-	if s.slo, err = sloFlag(c); err != nil {
-		return nil, nil, nil, err
-	}
-	if s.limits, err = lateLimits(c); err != nil {
+	if s.judging, err = judgingOf(c); err != nil {
 		return nil, nil, nil, err
 	}
 	if s.attainment, err = shareOf(c.String("attainment")); err != nil {

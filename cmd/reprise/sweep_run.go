@@ -27,17 +27,9 @@ func (s *sweeper) measure(ctx context.Context, load float64, repeat int) (*sweep
 			return nil, err
 		}
 	}
-	opened, err := results.OpenRun(dir)
-	if err != nil {
-		return nil, err
-	}
-	summary, err := analysis.SummarizeSLO(context.WithoutCancel(ctx), opened, s.slo)
+	summary, err := s.summarize(ctx, dir)
 	if err != nil {
 		return nil, trace.WithFix(err, fmt.Sprintf("remove %s, and the same command measures it again", dir))
-	}
-	summary.Judge(s.limits)
-	if err := analysis.WriteSummary(dir, summary); err != nil {
-		return nil, err
 	}
 	run := sweep.RunOf(summary, s.attainment)
 	run.Dir = name
