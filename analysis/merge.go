@@ -35,14 +35,8 @@ func SummarizeRuns(ctx context.Context, runs []*results.Opened, names []string, 
 	var data []*RunData
 	for i, run := range runs {
 		c := newCollection(slo)
-		for r, err := range run.Results() {
-			if err != nil {
-				return nil, err
-			}
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			c.add(&r)
+		if err := eachResult(ctx, run, c.add); err != nil {
+			return nil, err
 		}
 		s := c.summary(run)
 		s.Judge(limits)

@@ -27,14 +27,8 @@ type RunData struct {
 // those of the verdict.
 func LoadRun(ctx context.Context, run *results.Opened, name string, limits Limits) (*RunData, error) {
 	c := newCollection(nil)
-	for r, err := range run.Results() {
-		if err != nil {
-			return nil, err
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		c.add(&r)
+	if err := eachResult(ctx, run, c.add); err != nil {
+		return nil, err
 	}
 	d := &RunData{Name: name, Run: run.Run, opened: run, Summary: c.summary(run)}
 	d.Summary.Judge(limits)
@@ -89,19 +83,11 @@ const sessionGroups = 64
 // collect reads the requests of the run again, now that the blocks are known.
 func (d *RunData) collect(ctx context.Context, a *axis) error {
 	d.rows, d.itl = nil, itlCells{}
-	for r, err := range d.opened.Results() {
-		if err != nil {
-			return err
+	return eachResult(ctx, d.opened, func(r *results.Result) {
+		if r.Measured() && r.Outcome != results.OutcomeUnsent {
+			d.collectRow(r, a)
 		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if !r.Measured() || r.Outcome == results.OutcomeUnsent {
-			continue
-		}
-		d.collectRow(&r, a)
-	}
-	return nil
+	})
 }
 
 func (d *RunData) collectRow(r *results.Result, a *axis) {

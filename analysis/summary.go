@@ -149,25 +149,35 @@ func Summarize(ctx context.Context, run *results.Opened, watchers ...func(*resul
 func SummarizeSLO(ctx context.Context, run *results.Opened, slo *SLO, watchers ...func(*results.Result)) (*Summary, error) {
 	c := newCollection(slo)
 	said := telemetry.Collector{}
-	for r, err := range run.Results() {
-		if err != nil {
-			return nil, err
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		c.add(&r)
-		said.Add(&r)
+	err := eachResult(ctx, run, func(r *results.Result) {
+		c.add(r)
+		said.Add(r)
 		for _, watch := range watchers {
-			watch(&r)
+			watch(r)
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	s := c.summary(run)
-	var err error
 	if s.Telemetry, err = said.Summary(run); err != nil {
 		s.Warnings = append(s.Warnings, fmt.Errorf("no telemetry: %w", err))
 	}
 	return s, nil
+}
+
+// eachResult reads the results of a run, until ctx ends.
+func eachResult(ctx context.Context, run *results.Opened, do func(*results.Result)) error {
+	for r, err := range run.Results() {
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		do(&r)
+	}
+	return nil
 }
 
 // Histogram returns a latency as histograms.hlog has it, in ns; nil if it is not
