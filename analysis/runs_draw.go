@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"iter"
 	"math"
 	"time"
 
@@ -116,6 +117,24 @@ type scheme struct {
 	seed         uint64
 }
 
+// draws are the replicates, of both sides; each is valid until the next.
+func (s *scheme) draws() iter.Seq2[draw, draw] {
+	return func(yield func(a, b draw) bool) {
+		a, b := make(draw, s.blocks), make(draw, s.blocks)
+		for replicate := range uint64(runReplicates) {
+			a.redraw(s.usedA, s.seed, replicate, 0)
+			if s.paired {
+				copy(b, a)
+			} else {
+				b.redraw(s.usedB, s.seed, replicate, 1)
+			}
+			if !yield(a, b) {
+				return
+			}
+		}
+	}
+}
+
 // spreads draws and says how much each number varies.
 func (s *scheme) spreads(a, b *cells) [len(runStats)]spread {
 	var out [len(runStats)]spread
@@ -126,14 +145,7 @@ func (s *scheme) spreads(a, b *cells) [len(runStats)]spread {
 	if min(len(s.usedA), len(s.usedB)) < leastUsed {
 		return out
 	}
-	wa, wb := make(draw, s.blocks), make(draw, s.blocks)
-	for replicate := range uint64(runReplicates) {
-		wa.redraw(s.usedA, s.seed, replicate, 0)
-		if s.paired {
-			copy(wb, wa)
-		} else {
-			wb.redraw(s.usedB, s.seed, replicate, 1)
-		}
+	for wa, wb := range s.draws() {
 		var x, y runNumbers
 		if !a.numbers(wa, &x) || !b.numbers(wb, &y) {
 			continue
@@ -306,14 +318,7 @@ func (s *scheme) spread(a, b *tally) spread {
 		return noSpread
 	}
 	var d, r moment
-	wa, wb := make(draw, s.blocks), make(draw, s.blocks)
-	for replicate := range uint64(runReplicates) {
-		wa.redraw(s.usedA, s.seed, replicate, 0)
-		if s.paired {
-			copy(wb, wa)
-		} else {
-			wb.redraw(s.usedB, s.seed, replicate, 1)
-		}
+	for wa, wb := range s.draws() {
 		x, okA := a.of(wa)
 		y, okB := b.of(wb)
 		if !okA || !okB {
