@@ -68,8 +68,8 @@ type RunNumber struct {
 	Difference *float64    `json:"difference"` // B - A
 	Lo         *float64    `json:"difference_lo"`
 	Hi         *float64    `json:"difference_hi"`
-	Change     *float64    `json:"change"` // B / A - 1
-	ChangeLo   *float64    `json:"change_lo"`
+	Change     *float64    `json:"change"`    // B / A - 1
+	ChangeLo   *float64    `json:"change_lo"` // null beyond mostFold: the difference has an interval then
 	ChangeHi   *float64    `json:"change_hi"`
 	P          *float64    `json:"p"`
 	RunsA      *[2]float64 `json:"runs_a"` // least and largest of the side's runs; null for one run

@@ -28,7 +28,7 @@ type RunGate struct {
 	Condition string   `json:"condition"`
 	Rule      string   `json:"rule"`  // "value" for a condition on a value of B
 	Value     *float64 `json:"value"` // the change, or the value of B
-	Lo        *float64 `json:"lo"`    // of the change, at the level of all conditions together
+	Lo        *float64 `json:"lo"`    // of the change, at the level of all conditions together; null beyond mostFold
 	Hi        *float64 `json:"hi"`
 	Failed    bool     `json:"failed"`
 	Why       string   `json:"why"`
@@ -116,6 +116,7 @@ func (n *RunNumber) gate(cond *Condition, rule string, level float64) RunGate {
 			g.Why = "within noise: the interval holds no change"
 		}
 	}
+	g.Lo, g.Hi = bounded(g.Lo, g.Hi)
 	return g
 }
 

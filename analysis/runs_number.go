@@ -87,6 +87,18 @@ func (n *RunNumber) interval(level float64) (lo, hi, changeLo, changeHi *float64
 	return lo, hi, changeLo, changeHi
 }
 
+// mostFold is the widest interval of a change, upper over lower end of b / a.
+const mostFold = 10_000
+
+// bounded is an interval of a change, or none where it is so wide that it excludes
+// nothing, as where a block drawn often enough leaves next to no throughput.
+func bounded(lo, hi *float64) (*float64, *float64) {
+	if lo == nil || hi == nil || 1+*hi > mostFold*(1+*lo) {
+		return nil, nil
+	}
+	return lo, hi
+}
+
 func roundTo(v, unit float64) float64 { return math.Round(v*unit) / unit }
 
 // p is the chance of so large a change where there is none; false where nothing
@@ -118,6 +130,7 @@ func (c *RunComparison) judge() {
 	var ps []float64
 	for _, n := range list {
 		n.Lo, n.Hi, n.ChangeLo, n.ChangeHi = n.interval(c.Level)
+		n.ChangeLo, n.ChangeHi = bounded(n.ChangeLo, n.ChangeHi)
 		if n.Change != nil {
 			*n.Change = roundTo(*n.Change, 1e6)
 		}

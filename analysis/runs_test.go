@@ -228,6 +228,29 @@ func TestTrend(t *testing.T) {
 	}
 }
 
+// TestUnboundedChange: a change that may be almost anything has no interval of its
+// own, and does not fail a gate.
+func TestUnboundedChange(t *testing.T) {
+	c := &RunComparison{Level: RunLevel, Scalars: []RunNumber{
+		newRunNumber(gateRequestsPer, "requests/s", 10, 8, spread{2, 5, 30}), newRunNumber(gateOutputPer, "tokens/s", 10, 8, spread{2, 0.2, 30}),
+	}}
+	c.judge()
+	wide, narrow := &c.Scalars[0], &c.Scalars[1]
+	if got, want := wide.intervalText(), "-6.085 to +2.085 requests/s"; got != want || wide.ChangeLo != nil || wide.ChangeHi != nil || wide.Verdict != WithinNoise {
+		t.Errorf("interval %s, want %s: %+v", got, want, wide)
+	}
+	if got, want := narrow.intervalText(), "-46.83 % to +20.36 %"; got != want {
+		t.Errorf("interval %s, want %s", got, want)
+	}
+	conditions, err := ParseConditions(gateRequestsPer + "<-5%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failed, err := c.Gate(conditions, DefaultRule); failed != 0 || err != nil || c.Gates[0].Lo != nil || c.Gates[0].Hi != nil {
+		t.Errorf("%d failed, %v: %+v", failed, err, c.Gates)
+	}
+}
+
 func TestGoldenRunComparison(t *testing.T) {
 	c := comparedRuns(t, []*RunData{madeRun(t, "before/", 600, 1, 1, nil)}, []*RunData{madeRun(t, "after/", 600, 2, 1.05, func(r *results.Run) { r.Version = "0.0.1" })})
 	conditions, err := ParseConditions("tpot_p50>+2%; ttft_p95>+5%; error_rate>2%")

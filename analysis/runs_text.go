@@ -218,7 +218,7 @@ func signed(ms float64) string {
 func (c *RunComparison) definitions() [][2]string {
 	list := [][2]string{
 		{"change", "b / a - 1, of numbers of all requests that were successful on the side (lateness: all dispatched); quantiles are nearest-rank, several runs of a side are one sample"},
-		{"interval", fmt.Sprintf("95 %% for each number alone: bootstrap of blocks (%d replicates), Student's t with the degrees of freedom of the blocks; the wider of blocks of time and of sessions, and of what varies from run to run where a side has several; widened by what neighbouring blocks have in common, most of all where a run has a trend rather than a level, as of a growing queue", runReplicates)},
+		{"interval", fmt.Sprintf("95 %% for each number alone: bootstrap of blocks (%d replicates), Student's t with the degrees of freedom of the blocks; the wider of blocks of time and of sessions, and of what varies from run to run where a side has several; widened by what neighbouring blocks have in common, most of all where a run has a trend rather than a level, as of a growing queue; of b - a, in its unit, where a has 0 or the ends of b / a are more than %s-fold apart, as where blocks without work may be drawn", runReplicates, Grouped(mostFold))},
 		{"differs", "at most 5 % of comparisons of equal runs have any number that does (Holm, over all numbers)"},
 		{"perhaps", "its own interval excludes no change, but among so many numbers chance does that too"},
 		{"no interval", "too few blocks, or fewer than 5 samples above the quantile; several runs a side give one"},
