@@ -47,6 +47,9 @@ func sourceText(s *telemetry.Source) string {
 	if s.Skipped != nil && *s.Skipped > 0 {
 		text += fmt.Sprintf("; %s left out, since the one before was not over", Grouped(*s.Skipped))
 	}
+	if s.Unusable > 0 {
+		text += fmt.Sprintf("; %s samples of known series left out: NaN, infinite or negative", Grouped(s.Unusable))
+	}
 	if s.Scrapes > 0 {
 		text += fmt.Sprintf("; the longest took %s ms", decimals(s.SlowestMS))
 	}

@@ -28,6 +28,7 @@ type Source struct {
 	Failed     int64   `json:"failed"`
 	Skipped    *int64  `json:"skipped"`     // since the one before was not over; null in a run that was killed
 	FirstError *string `json:"first_error"` // null without one, and in a run that was killed
+	Unusable   int64   `json:"unusable"`    // samples of series below that are NaN, infinite or negative, which none of these can be
 	SlowestMS  float64 `json:"slowest_ms"`  // longest scrape: a sample may be younger than its time by that
 }
 
@@ -178,6 +179,7 @@ type page struct {
 	rules   map[place]*track
 	scrapes int64
 	failed  int64
+	bad     int64 // samples that a known series cannot have
 	slowest float64
 	others  map[string]bool
 }
@@ -189,6 +191,7 @@ const mostOthers = 100_000
 type track struct {
 	sum, of       float64 // of the scrape that is being read
 	n, ofN        int     // samples that these hold
+	spoilt        bool    // one that belongs to the sum cannot be used
 	before, ofOld float64 // of the one before
 	when          time.Duration
 	seen          bool
@@ -225,8 +228,8 @@ func (r *reader) add(s *results.Sample) {
 		}
 		return
 	}
-	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
-		return
+	if !usable(s.Value) {
+		p.bad++
 	}
 	for _, at := range places {
 		p.take(at, s)
@@ -241,15 +244,24 @@ func (p *page) take(at place, s *results.Sample) {
 		t = &track{}
 		p.rules[at] = t
 	}
-	if s.Name == rule.metric && (rule.label == "" || hasLabel(s.Labels, rule.label)) {
+	mine, whole := s.Name == rule.metric && (rule.label == "" || hasLabel(s.Labels, rule.label)), s.Name == rule.of
+	if !usable(s.Value) {
+		t.spoilt = t.spoilt || (mine || whole) && !(rule.kind == gauge && known[at.series].mean)
+		return
+	}
+	if mine {
 		t.sum += s.Value
 		t.n++
 	}
-	if s.Name == rule.of {
+	if whole {
 		t.of += s.Value
 		t.ofN++
 	}
 }
+
+// usable says whether a sample can be one of a known series: all of them count
+// something that is there.
+func usable(v float64) bool { return v >= 0 && !math.IsInf(v, 0) }
 
 func hasLabel(labels, want string) bool {
 	for part := range strings.SplitSeq(labels, ",") {
@@ -269,8 +281,8 @@ func (p *page) close() {
 }
 
 func (t *track) close(r *rule, at time.Duration, mean bool) {
-	if t.n == 0 || r.of != "" && t.ofN == 0 {
-		t.n, t.ofN, t.sum, t.of = 0, 0, 0, 0
+	defer func() { t.n, t.ofN, t.sum, t.of, t.spoilt = 0, 0, 0, 0, false }()
+	if t.spoilt || t.n == 0 || r.of != "" && t.ofN == 0 {
 		return
 	}
 	scale := r.scale
@@ -293,7 +305,6 @@ func (t *track) close(r *rule, at time.Duration, mean bool) {
 		t.points = append(t.points, Point{at, scale * (1 - grown/ofGrown)})
 	}
 	t.before, t.ofOld, t.when, t.seen = t.sum, t.of, at, true
-	t.n, t.ofN, t.sum, t.of = 0, 0, 0, 0
 }
 
 func (r *reader) end() {
@@ -332,7 +343,7 @@ func (r *reader) source(url string, told []results.TelemetrySource) Source {
 	s := Source{URL: url}
 	if p := r.pages[url]; p != nil {
 		s.Scrapes, s.Failed, s.SlowestMS = p.scrapes, p.failed, math.Round(p.slowest*1e6)/1e3
-		s.Exporters = p.exporters()
+		s.Unusable, s.Exporters = p.bad, p.exporters()
 	}
 	for i := range told {
 		if t := &told[i]; t.URL == url {

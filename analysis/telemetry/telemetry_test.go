@@ -142,6 +142,29 @@ func TestEnergy(t *testing.T) {
 	}
 }
 
+// TestNegativePower: what cannot be power gives no energy, alone or among the GPUs
+// of a page, and is counted.
+func TestNegativePower(t *testing.T) {
+	power := func(at float64, gpu string, watts float64) results.Sample {
+		return sample(at, "gpu", "DCGM_FI_DEV_POWER_USAGE", gpu, watts)
+	}
+	var c telemetry.Collector
+	c.Add(answered(0, 4))
+	s, err := c.Summary(written(t, []results.Sample{power(0, "a", -100), power(2, "a", -100), power(4, "a", -100)}))
+	if err != nil || len(s.Series) != 0 || len(s.Energy) != 0 || s.Sources[0].Unusable != 3 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	s, err = c.Summary(written(t, []results.Sample{
+		power(0, "a", 100), power(0, "b", 100), power(2, "a", 100), power(2, "b", -1), power(3, "a", math.NaN()), power(3, "b", 100), power(4, "a", 100), power(4, "b", 100),
+	}))
+	if err != nil || len(s.Energy) != 1 || s.Sources[0].Unusable != 2 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if e := s.Energy[0]; e.N != 2 || e.Joules != 800 || e.PerToken == nil || *e.PerToken != 80 {
+		t.Errorf("%+v", e)
+	}
+}
+
 // TestRestart: a counter that falls begins anew and gives no negative rate.
 func TestRestart(t *testing.T) {
 	var list []results.Sample
