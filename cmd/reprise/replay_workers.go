@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,6 +74,9 @@ func shared(c *cli.Command, config *replay.Config) (bool, error) {
 	case c.Bool("self-test"):
 		return false, misuse("test each host by itself: reprise replay --self-test", "--self-test and --workers exclude each other")
 	}
+	if err := noPasswords(c); err != nil {
+		return false, err
+	}
 	if err := config.CheckShared(n); err != nil {
 		return false, misused{err, trace.Fix(err)}
 	}
@@ -83,6 +88,24 @@ func shared(c *cli.Command, config *replay.Config) (bool, error) {
 		return false, misused{err, trace.Fix(err)}
 	}
 	return true, nil
+}
+
+// noPasswords refuses URLs that are no secret on one host and would be one in the
+// plan, which goes to each worker by messages.
+func noPasswords(c *cli.Command) error {
+	none := func(fix, name string, urls ...string) error {
+		for _, text := range urls {
+			if u, err := url.Parse(text); err == nil && u.User != nil {
+				return misuse(fix, "--%s: a user or password in a URL, which --workers would send to each worker", name)
+			}
+		}
+		return nil
+	}
+	const header = "send it as --header 'Authorization: ...', whose value is in no message"
+	return cmp.Or(
+		none(header, "url", c.StringSlice("url")...), none(header, "flush", c.String("flush")),
+		none("leave it out, and set HTTP_PROXY and HTTPS_PROXY where each worker starts", "proxy", c.String("proxy")),
+	)
 }
 
 // replayShared is a run of several workers.

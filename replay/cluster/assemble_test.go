@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -256,5 +257,21 @@ func TestWritePiece(t *testing.T) {
 		if fileForm.MatchString(name) {
 			t.Errorf("%s would be written", name)
 		}
+	}
+}
+
+// What a worker keeps is enough for a recovery, and has no flags: extra bodies may be
+// secrets.
+func TestKeptWithoutFlags(t *testing.T) {
+	w := Worker{Name: "w1", Dir: t.TempDir(), start: 1, state: stateDone, plan: plan{Run: "run-a", Args: []string{`--extra-body={"key":"hunter2"}`}}}
+	if err := w.keep(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(w.Dir, keptFile))
+	if err != nil || bytes.Contains(text, []byte("hunter2")) || !bytes.Contains(text, []byte("run-a")) {
+		t.Errorf("%v: %s", err, text)
+	}
+	if len(w.plan.Args) != 1 {
+		t.Error("the worker has lost its flags")
 	}
 }

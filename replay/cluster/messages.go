@@ -27,14 +27,14 @@ type welcome struct {
 	Plan    *plan  `json:"plan,omitempty"`
 }
 
-// A plan is all that a worker needs to send its shard. It holds no secret: keys and
-// the values of headers are in the environment of each worker.
+// A plan is all that a worker needs to send its shard. Keys and the values of headers
+// are in the environment of each worker, and not in it; --extra-body is.
 type plan struct {
 	Run      string        `json:"run"` // a name of its own for this run
 	Index    int           `json:"index"`
 	Of       int           `json:"of"`
-	Args     []string      `json:"args"` // flags of reprise replay
-	Path     string        `json:"path"` // of the trace, where the coordinator has it
+	Args     []string      `json:"args,omitempty"` // flags of reprise replay; in no file, for extra bodies may be secrets
+	Path     string        `json:"path"`           // of the trace, where the coordinator has it
 	Sessions bool          `json:"sessions"`
 	Slots    slotSet       `json:"slots"`
 	Mine     int64         `json:"mine"`  // requests in them

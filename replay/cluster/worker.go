@@ -266,6 +266,7 @@ func (w *Worker) keep() error {
 	w.mu.Lock()
 	k := kept{Worker: w.Name, Plan: w.plan, Start: w.start, First: w.first, Clock: w.clock, Host: host(), State: w.state, Legs: len(w.legs)}
 	w.mu.Unlock()
+	k.Plan.Args = nil
 	if k.Start == 0 {
 		return nil
 	}
