@@ -70,7 +70,7 @@ chaos: build ## kill replays at KILLS (200) random moments, and open every run (
 false-alarms: ## compare RUN_PAIRS (200) pairs of equal and of slower simulated runs (6 to 10 minutes)
 	$(GO) test ./cmd/reprise -run TestFalseAlarms -v -timeout 60m -pairs $(RUN_PAIRS)
 
-distributed: build ## runs of 4 workers: equal to one, with a worker and a coordinator killed, delays, cuts and wrong clocks (RATE=500 requests/s, LENGTH=10s)
+distributed: build ## runs of 4 workers, in network namespaces where root may: equal to one, with worker and coordinator killed, delays, cuts, wrong clocks, slow hosts (RATE=500 requests/s, LENGTH=10s; 4 minutes)
 	$(GO) run ./cmd/chaos distributed -rate $(RATE) -for $(LENGTH)
 
 soak: build ## 2,000 streams at once for SOAK (30m): memory, goroutines, descriptors and the account

@@ -1,24 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-
-	"reprise/replay/cluster"
 	"reprise/replay/mock"
 	"reprise/replay/mock/batch"
-	"reprise/trace"
 	"reprise/trace/results"
 )
 
@@ -27,13 +21,20 @@ type distributor struct {
 	bin, dir string
 	rate     int
 	length   time.Duration
+	only     string
 	path     string
 	planned  int
+	lab      *lab
+	one      map[int64]results.Result // of the run of one process, by request
 }
 
 const distributedWorkers = 4
 
 func (d *distributor) run(ctx context.Context) error {
+	if d.lab = hubLab(distributedWorkers); d.lab == nil {
+		d.lab = plainLab(distributedWorkers)
+	}
+	defer d.lab.close()
 	if err := empty(d.dir); err != nil {
 		return err
 	}
@@ -41,12 +42,19 @@ func (d *distributor) run(ctx context.Context) error {
 	if err := steady(d.path, d.planned, d.length, 20, 4); err != nil {
 		return err
 	}
-	fmt.Printf("trace        %d requests in %v, %d/s; %d workers\n", d.planned, d.length, d.rate, distributedWorkers)
+	where := "each in a network namespace, with a link to the bus and one to the target"
+	if d.lab.plain {
+		where = "all on loopback"
+	}
+	fmt.Printf("trace        %d requests in %v, %d/s; %d workers; hosts: %s\n", d.planned, d.length, d.rate, distributedWorkers, where)
 	var faults []error
-	for _, s := range []struct {
-		name string
-		run  func(context.Context) (string, error)
-	}{{"as one", d.asOne}, {"worker dies", d.workerDies}, {"coordinator", d.coordinatorDies}, {"network", d.network}} {
+	for _, s := range d.cases() {
+		if matched, err := path.Match(d.only, s.name); err != nil || !matched {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		begin := time.Now()
 		said, err := s.run(ctx)
 		if err != nil {
@@ -54,14 +62,33 @@ func (d *distributor) run(ctx context.Context) error {
 			said += " FAULT: " + err.Error()
 		}
 		fmt.Printf("%-12s %s (%v)\n", s.name, said, time.Since(begin).Round(time.Second))
+		if ctx.Err() != nil {
+			break
+		}
 	}
 	return errors.Join(faults...)
+}
+
+// A scene is one case and its name.
+type scene struct {
+	name string
+	run  func(context.Context) (string, error)
+}
+
+// cases are those of one machine, whose workers are processes of the coordinator, and
+// those of hosts.
+func (d *distributor) cases() []scene {
+	return []scene{
+		{"as one", d.asOne}, {"worker dies", d.workerDies}, {"coordinator", d.coordinatorDies},
+		{"hosts", d.onHosts}, {"host dies", d.hostDies}, {"hub dies", d.hubDies}, {"network", d.network},
+		{"link down", d.linkDown}, {"paused", d.paused}, {"throttled", d.throttled},
+	}
 }
 
 // served is a mock without noise, and where it is; stop ends it.
 func (d *distributor) served(ctx context.Context) (server *mock.Server, url string, stop func(), err error) {
 	server = mock.New(mock.Config{Engine: batch.Config{StepBase: 2 * time.Millisecond, StepPerSequence: -1, PrefillRate: 1e7}, AccountRecords: 2 * d.planned})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := d.lab.listen(hubTarget)
 	if err != nil {
 		return nil, "", nil, err
 	}
@@ -73,40 +100,7 @@ func (d *distributor) served(ctx context.Context) (server *mock.Server, url stri
 
 func (d *distributor) replay(ctx context.Context, url, out string, more ...string) *process {
 	args := append([]string{"replay", d.path, "--url", url, "--model", mock.DefaultModel, "--probe=false", "--progress", "none", "-o", filepath.Join(d.dir, out)}, more...)
-	return start(ctx, nil, d.bin, args...)
-}
-
-// A process is a running program.
-type process struct {
-	cmd  *exec.Cmd
-	out  bytes.Buffer
-	over chan struct{}
-	err  error
-}
-
-func start(ctx context.Context, env []string, name string, args ...string) *process {
-	p := &process{cmd: exec.CommandContext(ctx, name, args...), over: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
-	p.cmd.Env = append(os.Environ(), env...)
-	if p.err = p.cmd.Start(); p.err != nil {
-		close(p.over)
-		return p
-	}
-	go func() {
-		p.err = p.cmd.Wait()
-		close(p.over)
-	}()
-	return p
-}
-
-// wait returns how it ended; that the machine was too busy for a valid measurement is
-// no fault.
-func (p *process) wait() error {
-	<-p.over
-	if p.err != nil && (p.cmd.ProcessState == nil || p.cmd.ProcessState.ExitCode() != 3) {
-		return fmt.Errorf("%w\n%s", p.err, p.out.Bytes())
-	}
-	return nil
+	return start(ctx, nil, nil, d.bin, args...)
 }
 
 // rowsOf reads a run; a request that is there twice is an error.
@@ -143,42 +137,62 @@ func once(server *mock.Server) (map[string]bool, error) {
 
 // asOne holds a run of several workers against that of one process.
 func (d *distributor) asOne(ctx context.Context) (string, error) {
-	var rows [2]map[int64]results.Result
-	var run *results.Run
-	for i, more := range [][]string{nil, {"--workers", strconv.Itoa(distributedWorkers)}} {
-		server, url, stop, err := d.served(ctx)
-		if err != nil {
-			return "", err
-		}
-		out := []string{"one", "four"}[i]
-		err = d.replay(ctx, url, out, more...).wait()
-		stop()
-		if err != nil {
-			return "", err
-		}
-		if rows[i], run, err = d.rowsOf(out); err != nil {
-			return "", err
-		}
-		seen, err := once(server)
-		if err != nil {
-			return "", err
-		}
-		if len(seen) != d.planned {
-			return "", fmt.Errorf("the server got %d of %d requests", len(seen), d.planned)
-		}
+	if err := d.alone(ctx); err != nil {
+		return "", err
 	}
-	if len(rows[0]) != d.planned || len(rows[1]) != d.planned {
-		return "", fmt.Errorf("%d and %d results of %d requests", len(rows[0]), len(rows[1]), d.planned)
+	server, url, stop, err := d.served(ctx)
+	if err != nil {
+		return "", err
 	}
-	for id, a := range rows[0] {
-		b := rows[1][id]
+	defer stop()
+	if err := d.replay(ctx, url, "four", "--workers", strconv.Itoa(distributedWorkers)).wait(); err != nil {
+		return "", err
+	}
+	return d.equal("four", server)
+}
+
+// alone makes the run of one process, once.
+func (d *distributor) alone(ctx context.Context) error {
+	if d.one != nil {
+		return nil
+	}
+	server, url, stop, err := d.served(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := d.replay(ctx, url, "one").wait(); err != nil {
+		return err
+	}
+	d.one, _, err = d.rowsOf("one")
+	if seen, twice := once(server); err != nil || twice != nil || len(seen) != d.planned {
+		return fmt.Errorf("one process: the server got %d of %d requests: %w", len(seen), d.planned, errors.Join(err, twice))
+	}
+	return nil
+}
+
+// equal holds a run and what its server got against the trace, and the run of one process.
+func (d *distributor) equal(out string, server *mock.Server) (string, error) {
+	rows, run, err := d.rowsOf(out)
+	if err != nil {
+		return "", err
+	}
+	seen, err := once(server)
+	if err != nil {
+		return "", err
+	}
+	if len(seen) != d.planned || len(rows) != d.planned || len(d.one) != d.planned {
+		return "", fmt.Errorf("the server got %d, %d and %d results, of %d requests", len(seen), len(d.one), len(rows), d.planned)
+	}
+	for id, a := range d.one {
+		b := rows[id]
 		same := a.Due == b.Due && a.Outcome == b.Outcome && a.PlannedInputTokens == b.PlannedInputTokens && a.CountedInputTokens == b.CountedInputTokens &&
 			a.OutputTokens == b.OutputTokens && a.FinishReason == b.FinishReason && a.Session == b.Session && a.BytesOut == b.BytesOut
 		if !same || !b.Worker.Known {
 			return "", fmt.Errorf("request %d differs:\n%+v\n%+v", id, a, b)
 		}
 	}
-	return fmt.Sprintf("%d results of %d, equal due times, outcomes, bytes sent and tokens; %s", len(rows[1]), d.planned, workersText(run)), nil
+	return fmt.Sprintf("%d results of %d, equal due times, outcomes, bytes sent and tokens; %s", len(rows), d.planned, workersText(run)), nil
 }
 
 func workersText(run *results.Run) string {
@@ -187,6 +201,9 @@ func workersText(run *results.Run) string {
 		text := fmt.Sprintf("%s %s %d/%d", w.Name, w.State, w.Recorded, w.Planned)
 		if c := w.Clock; c != nil {
 			text += fmt.Sprintf(" clock %+.3f±%.3f ms", float64(c.OffsetNS)/1e6, float64(c.BoundNS)/1e6)
+		}
+		if w.LateP99NS != nil {
+			text += fmt.Sprintf(" late p99 %.2f ms", float64(*w.LateP99NS)/1e6)
 		}
 		parts = append(parts, text)
 	}
@@ -304,7 +321,7 @@ func (d *distributor) coordinatorDies(ctx context.Context) (string, error) {
 		}
 	}
 	dir := filepath.Join(d.dir, "coordinator-dies")
-	if err := start(ctx, nil, d.bin, "report", "--recover", dir).wait(); err != nil {
+	if err := start(ctx, nil, nil, d.bin, "report", "--recover", dir).wait(); err != nil {
 		return "", err
 	}
 	rows, run, err := d.rowsOf("coordinator-dies")
@@ -319,76 +336,4 @@ func (d *distributor) coordinatorDies(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%d results of %d requests that the server got", len(rows), len(seen))
 	}
 	return fmt.Sprintf("workers stopped and kept all %d results of what the server got; %s", len(rows), workersText(run)), nil
-}
-
-// network puts delays and a cut between workers and the bus, and sets their clocks
-// wrong; one fetches the trace from the object store.
-func (d *distributor) network(ctx context.Context) (string, error) {
-	bus, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true, JetStream: true, StoreDir: filepath.Join(d.dir, "jetstream"), Authorization: "open sesame"})
-	if err != nil {
-		return "", err
-	}
-	bus.Start()
-	defer bus.Shutdown()
-	if !bus.ReadyForConnections(10 * time.Second) {
-		return "", errors.New("the NATS server is not ready")
-	}
-	proxy, err := newProxy(bus.Addr().String(), 20*time.Millisecond)
-	if err != nil {
-		return "", err
-	}
-	defer proxy.close()
-	target, url, stop, err := d.served(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer stop()
-	token := cluster.EnvToken + "=open sesame"
-	offsets := []time.Duration{250 * time.Millisecond, -250 * time.Millisecond, 0, 250 * time.Millisecond}
-	var workers []*process
-	for i, offset := range offsets {
-		args := []string{"worker", "--nats", "nats://" + proxy.address(), "--name", fmt.Sprintf("far-%d", i), "-o", filepath.Join(d.dir, fmt.Sprintf("far-%d", i))}
-		if i == 0 {
-			args = append(args, "--fetch")
-		}
-		workers = append(workers, start(ctx, []string{token, cluster.EnvOffset + "=" + offset.String()}, d.bin, args...))
-	}
-	stranger := start(ctx, []string{cluster.EnvToken + "=guessed"}, d.bin, "worker", "--nats", bus.ClientURL())
-	if <-stranger.over; stranger.err == nil || !strings.Contains(stranger.out.String(), "Authorization") {
-		return "", fmt.Errorf("a worker without the token: %v, %s", stranger.err, stranger.out.Bytes())
-	}
-	p := start(ctx, []string{token}, d.bin, "replay", d.path, "--url", url, "--model", mock.DefaultModel, "--probe=false", "--progress", "none", "-o", filepath.Join(d.dir, "network"),
-		"--workers", strconv.Itoa(distributedWorkers), "--nats", bus.ClientURL())
-	if err := d.halfWay(ctx, target, p); err != nil {
-		return "", err
-	}
-	proxy.cut(3 * time.Second)
-	for _, p := range append(workers, p) {
-		if err := p.wait(); err != nil {
-			return "", err
-		}
-	}
-	rows, run, err := d.rowsOf("network")
-	if err != nil {
-		return "", err
-	}
-	if _, err := once(target); err != nil {
-		return "", err
-	}
-	if len(rows) != d.planned {
-		return "", fmt.Errorf("%d results of %d", len(rows), d.planned)
-	}
-	for _, w := range run.Workers {
-		i, err := strconv.Atoi(strings.TrimPrefix(w.Name, "far-"))
-		if err != nil || w.Clock == nil {
-			return "", fmt.Errorf("worker %+v", w)
-		}
-		if wrong := time.Duration(w.Clock.OffsetNS) + offsets[i]; wrong.Abs() > time.Duration(w.Clock.BoundNS) {
-			return "", fmt.Errorf("%s: offset %v is wrong by %v, the bound is %v", w.Name, time.Duration(w.Clock.OffsetNS), wrong, time.Duration(w.Clock.BoundNS))
-		}
-	}
-	if _, err := trace.Identify(filepath.Join(d.dir, "far-0", "trace.parquet")); err != nil {
-		return "", fmt.Errorf("the worker that fetches has no trace: %w", err)
-	}
-	return fmt.Sprintf("%d results of %d over a bus with 40 ms more round trip and a cut of 3 s; %s", len(rows), d.planned, workersText(run)), nil
 }

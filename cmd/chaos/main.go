@@ -3,15 +3,17 @@
 //	go run ./cmd/chaos kill -n 200   # kill replays at random moments, and open each run
 //	go run ./cmd/chaos soak -for 30m # 2,000 streams at once for half an hour
 //
-//	go run ./cmd/chaos distributed   # several workers: deaths, cuts, clocks
+//	go run ./cmd/chaos distributed   # several workers: deaths, cuts, clocks, slow hosts
 //
 // kill starts replays as processes of their own and ends each by SIGKILL; what the
 // server had finished more than a second before must be in the results, and
 // nothing may be broken. soak replays within this process, against a mock in
 // another, and holds memory, goroutines, descriptors and the account against what
 // they must be. distributed shares a run among workers, kills one of them, and their
-// coordinator, delays and cuts their network and sets their clocks wrong. All use loopback alone. Exit code 1: something is not as it must
-// be.
+// coordinator, delays and cuts their network, sets their clocks wrong and slows one
+// down; workers on hosts are in network namespaces, where root and ip(8) are there.
+// All use loopback alone, or links between namespaces of their own. Exit code 1:
+// something is not as it must be.
 package main
 
 import (
@@ -56,8 +58,18 @@ func run(ctx context.Context, args []string) error {
 		d := distributor{}
 		flags.IntVar(&d.rate, "rate", 500, "requests per second of all workers")
 		flags.DurationVar(&d.length, "for", 10*time.Second, "length of the trace")
+		flags.StringVar(&d.only, "only", "*", "cases to run, as a pattern")
+		plain := flags.Bool("plain", false, "no network namespaces: all on loopback")
 		flags.Parse(args[1:])
-		d.bin, d.dir = *bin, *dir
+		if d.bin, d.dir = *bin, *dir; !*plain {
+			ran, err := inHub(ctx)
+			if ran {
+				return err
+			}
+			if err != nil {
+				fmt.Println("hosts        no network namespaces, so plain processes:", err)
+			}
+		}
 		return d.run(ctx)
 	case "soak":
 		s := soak{}

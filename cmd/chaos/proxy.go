@@ -19,14 +19,10 @@ type proxy struct {
 	copies sync.WaitGroup
 }
 
-func newProxy(to string, delay time.Duration) (*proxy, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
+func newProxy(l net.Listener, to string, delay time.Duration) *proxy {
 	p := &proxy{to: to, delay: delay, l: l, open: map[net.Conn]struct{}{}}
 	p.copies.Go(p.accept)
-	return p, nil
+	return p
 }
 
 func (p *proxy) address() string { return p.l.Addr().String() }
