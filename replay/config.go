@@ -32,6 +32,7 @@ const (
 // field is its default.
 type Config struct {
 	Trace     string    // path of a canonical trace
+	Times     string    // path of a file of times: Trace is a share that Deal made; "" = it is the whole
 	Selection Selection // which rows, when
 	Dir       string    // run directory; must exist and be empty
 	Shard     Shard     // which of these rows are this worker's; all, without others

@@ -36,21 +36,33 @@ func (c *Config) open() (rowReader, error) {
 	if c.source != nil {
 		return c.source(), nil
 	}
-	return trace.Open(c.Trace)
+	r, err := trace.Open(c.Trace)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Only(sendColumns...); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
 }
 
 // each hands the selected rows to f in the order in which they are to be sent;
 // ties keep the order of the trace. It opens the trace anew each time, so it can
 // be used more than once.
 func (c *Config) each(ctx context.Context, f rowFunc) error {
-	d := &drawing{Selection: &c.Selection, shard: &c.Shard, path: c.Trace, paced: c.paced(), open: c.open, f: f}
+	if c.Times != "" {
+		return c.eachDealt(ctx, f)
+	}
+	mine := sieve{Shard: &c.Shard, closed: c.Selection.Load.closed()}
+	d := &drawing{Selection: &c.Selection, mine: mine, path: c.Trace, paced: c.paced(), open: c.open, f: f}
 	return d.all(ctx)
 }
 
 // A drawing is one way through the selected rows.
 type drawing struct {
 	*Selection
-	shard *Shard
+	mine  sieve
 	path  string
 	paced bool
 	open  func() (rowReader, error)
@@ -162,7 +174,7 @@ func (d *drawing) hand(b *trace.Batch, row int, s start) error {
 	}
 	s.seq = d.seq
 	d.seq++
-	if !d.shard.has(b, row, s) {
+	if !d.mine.has(b, row, s) {
 		return nil
 	}
 	return d.f(b, row, s)

@@ -17,23 +17,55 @@ const Slots = 1 << 14
 
 // A Shard is the share of a run's requests that one of several workers sends.
 // What is selected, and when it is due, is that of the whole run: each worker
-// goes through all rows and passes over those of others. The zero value is the
-// whole run.
+// goes through all rows and passes over those of others, or has a share that was made
+// where they all are (Deal). The zero value is the whole run.
+//
+// What is taken over from another worker begins somewhere: at a due time, or in a closed
+// loop, which has none, at a place among all that are selected.
 type Shard struct {
 	Owns     func(slot uint16) bool // nil = all
 	Sessions bool                   // sessions stay together; else requests are spread one by one
-	From     time.Duration          // what is due before that is not this one's
+	From     time.Duration          // what is due before that is not this one's; in a closed loop, when its places are free
+	FromSeq  int                    // in a closed loop: likewise what comes before, by its place
+	Whole    bool                   // what has a session begins with it: one that began before is not this one's at all
 }
 
 // all tells that the shard is the whole run.
-func (s *Shard) all() bool { return s.Owns == nil && s.From == 0 }
+func (s *Shard) all() bool { return s.Owns == nil && s.From == 0 && s.FromSeq == 0 }
+
+// A sieve lets the requests of a shard through, of those that come in their order.
+type sieve struct {
+	*Shard
+	closed bool
+	begun  map[session]bool // with Whole: those that have come; true = before the shard begins
+}
 
 // has tells whether a row of the batch is in the shard.
-func (s *Shard) has(b *trace.Batch, row int, at start) bool {
+func (s *sieve) has(b *trace.Batch, row int, at start) bool {
 	if s.all() {
 		return true
 	}
-	return at.due >= s.From && (s.Owns == nil || s.Owns(s.slot(b, row)))
+	if s.Owns != nil && !s.Owns(s.slot(b, row)) {
+		return false
+	}
+	early := at.due < s.From
+	if s.closed {
+		early = at.seq < s.FromSeq
+	}
+	name, known := b.SessionID.Get(row)
+	if !s.Whole || !known {
+		return !early
+	}
+	of := session{name, at.pass}
+	before, seen := s.begun[of]
+	if !seen {
+		if s.begun == nil {
+			s.begun = map[session]bool{}
+		}
+		before = early
+		s.begun[of] = before
+	}
+	return !before
 }
 
 func (s *Shard) slot(b *trace.Batch, row int) uint16 {
