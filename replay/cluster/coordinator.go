@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"reprise/replay"
 	"reprise/trace"
@@ -58,6 +59,7 @@ type Coordinator struct {
 	nc      *nats.Conn
 	run     string
 	base    results.Run
+	survey  *replay.Survey
 	weights []int64 // of slots
 	rows    []int64 // likewise: requests
 	table   []int   // likewise: which worker has it at the start
@@ -70,9 +72,13 @@ type Coordinator struct {
 	stop    bool
 	fail    string
 	collect bool
-	bucket  string
-	remove  func()
-	filling sync.Mutex // one worker fills the object store
+	wishes  []wish // for shares, those that are being made first
+	dealing bool   // they are
+	closed  bool   // no more are made
+
+	closing chan struct{} // closed with closed
+	making  sync.WaitGroup
+	store   jetstream.ObjectStore // nil until a share is made; of making
 }
 
 // A Process is a worker that was started on this machine.
@@ -89,6 +95,7 @@ func (c *Coordinator) Run(ctx context.Context) (*results.Run, error) {
 	if err := c.plan(ctx); err != nil {
 		return nil, err
 	}
+	c.closing = make(chan struct{})
 	b, seed := c.bus()
 	var err error
 	if c.nc, err = b.connect("coordinator", "coordinator", seed); err != nil {
@@ -115,11 +122,7 @@ func (c *Coordinator) Run(ctx context.Context) (*results.Run, error) {
 		go c.watch(p)
 	}
 	defer c.farewell(processes)
-	defer func() {
-		if c.remove != nil {
-			c.remove()
-		}
-	}()
+	defer c.dropShares()
 	if err := c.ready(ctx); err != nil {
 		c.callOff(err.Error())
 		return nil, err
@@ -154,7 +157,7 @@ func (c *Coordinator) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.base = *base
+	c.base, c.survey = *base, survey
 	return nil
 }
 

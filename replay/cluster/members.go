@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -34,6 +33,7 @@ type member struct {
 	silence  time.Duration // longest
 
 	takeover  []takeover
+	shares    []share // of its legs, those that it has asked for
 	lost      bool
 	lostAt    time.Duration
 	lostWhy   string
@@ -162,38 +162,13 @@ func (c *Coordinator) orders(name string, b *beat) orders {
 	m.state, m.err, m.fix, m.legs, m.progress, m.clock = b.State, b.Error, b.Fix, b.Legs, b.Progress, b.Clock
 	m.late = max(m.late, b.Progress.Lateness)
 	m.delivered = m.delivered || b.Delivered
-	if b.Want && c.bucket == "" {
-		go c.fill()
-	}
-	o := orders{Start: c.start, Stop: c.stop, Fail: c.fail, Collect: c.collect, Upload: !m.local, Store: c.bucket, Bye: m.delivered}
+	o := orders{Start: c.start, Stop: c.stop, Fail: c.fail, Collect: c.collect, Upload: !m.local, Shares: c.wishFor(m, b.Want), Bye: m.delivered}
 	if m.lost {
 		o.Stop = true
 	} else if b.Legs > 0 {
 		o.Takeover = m.takeover[min(b.Legs-1, len(m.takeover)):]
 	}
 	return o
-}
-
-// fill puts the trace into the object store, once.
-func (c *Coordinator) fill() {
-	if !c.filling.TryLock() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), deliverLimit)
-	defer cancel()
-	c.Log("a worker does not have the trace: it goes into the object store")
-	remove, err := putTrace(ctx, c.nc, c.run, c.Config.Trace)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.remove = remove
-	if err != nil {
-		c.fail = err.Error()
-		for _, m := range c.members {
-			m.state, m.err = stateFailed, err.Error()
-		}
-		return
-	}
-	c.bucket = c.run
 }
 
 // watch notes that a process has ended.
@@ -267,7 +242,7 @@ func (c *Coordinator) takeOver(m *member) {
 	for i := range sets {
 		sets[i] = newSlotSet()
 	}
-	for slot, i := range share(slices.Clone(m.owned), c.weights, load) {
+	for slot, i := range spread(slices.Clone(m.owned), c.weights, load) {
 		sets[i].add(slot)
 		rest[i].owned = append(rest[i].owned, slot)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // protocolVersion is that of the messages; a worker with another is refused.
-const protocolVersion = 1
+const protocolVersion = 2
 
 // A hello is how a worker asks to join.
 type hello struct {
@@ -53,7 +53,7 @@ type beat struct {
 	Legs      int             `json:"legs"` // shards that it has begun, taken over or its own
 	Progress  replay.Progress `json:"progress"`
 	Clock     *Estimate       `json:"clock,omitempty"`
-	Want      bool            `json:"want,omitempty"` // the trace is not at the plan's path
+	Want      []int           `json:"want,omitempty"` // legs whose share it needs: the trace is not at the plan's path
 	Delivered bool            `json:"delivered,omitempty"`
 }
 
@@ -80,7 +80,7 @@ type orders struct {
 	Collect  bool       `json:"collect,omitempty"`  // all is sent: hand over the results
 	Upload   bool       `json:"upload,omitempty"`   // over the bus; else the coordinator sees the directory
 	Bye      bool       `json:"bye,omitempty"`
-	Store    string     `json:"store,omitempty"` // bucket of the object store that has the trace
+	Shares   []share    `json:"shares,omitempty"` // of those that the beat wants, what is in the object store
 }
 
 // A takeover gives a worker a part of the shard of one that was lost: what is due
@@ -88,6 +88,11 @@ type orders struct {
 type takeover struct {
 	From  time.Duration `json:"from"`
 	Slots slotSet       `json:"slots"`
+}
+
+// shard is what is taken over.
+func (t *takeover) shard(sessions bool) replay.Shard {
+	return replay.Shard{Owns: t.Slots.has, Sessions: sessions, From: t.From}
 }
 
 // A piece is the answer to a piece of a file: where the next begins.

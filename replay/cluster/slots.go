@@ -16,14 +16,14 @@ func Assign(weights []int64, n int) []int {
 	for i := range all {
 		all[i] = uint16(i)
 	}
-	for slot, to := range share(all, weights, make([]int64, n)) {
+	for slot, to := range spread(all, weights, make([]int64, n)) {
 		owner[slot] = to
 	}
 	return owner
 }
 
-// share gives slots to workers, who have some load already.
-func share(slots []uint16, weights, load []int64) map[uint16]int {
+// spread gives slots to workers, who have some load already.
+func spread(slots []uint16, weights, load []int64) map[uint16]int {
 	slices.SortStableFunc(slots, func(a, b uint16) int { return cmp.Compare(weights[b], weights[a]) })
 	out := make(map[uint16]int, len(slots))
 	count := make([]int, len(load))

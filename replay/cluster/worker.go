@@ -30,7 +30,10 @@ const (
 	// orphanAfter is how long a worker whose run is over, or that is fenced, waits
 	// for a coordinator that says nothing.
 	orphanAfter = time.Minute
-	clockBurst  = 16 // exchanges before the start, and at the end
+	// shareReady is from the arrival of a share that is taken over to its first request:
+	// time to look at it.
+	shareReady = 200 * time.Millisecond
+	clockBurst = 16 // exchanges before the start, and at the end
 )
 
 // A Worker sends its shard of a run.
@@ -51,7 +54,7 @@ type Worker struct {
 	nc    *nats.Conn
 	nonce string
 	plan  plan
-	path  string
+	whole bool // the trace is at the plan's path
 
 	mu       sync.Mutex
 	state    string
@@ -60,12 +63,10 @@ type Worker struct {
 	first    Estimate
 	clock    filter
 	legs     []*leg
-	want     bool
-	fresh    bool // progress with histograms that no beat has carried
-	store    string
+	wants    map[int]chan share // by leg
+	fresh    bool               // progress with histograms that no beat has carried
 	answered time.Time
 	started  chan struct{} // closed when start is known
-	stored   chan struct{} // closed when store is known
 	stop     context.CancelCauseFunc
 	sending  sync.WaitGroup
 }
@@ -84,7 +85,7 @@ var errFenced = errors.New("the coordinator was silent for too long, and others 
 // Run joins a run, sends, hands its results over and returns. An error says where
 // the results are kept, if there are any that were not handed over.
 func (w *Worker) Run(ctx context.Context) error {
-	w.nonce, w.started, w.stored, w.state = rand.Text(), make(chan struct{}), make(chan struct{}), statePreparing
+	w.nonce, w.started, w.wants, w.state = rand.Text(), make(chan struct{}), map[int]chan share{}, statePreparing
 	var err error
 	if w.nc, err = w.Bus.connect(w.Name, w.Name, w.Seed); err != nil {
 		return err
@@ -165,14 +166,9 @@ func host() results.Host {
 	return results.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()}
 }
 
-// prepare finds the trace and begins the first leg.
+// prepare looks for the trace and begins the first leg.
 func (w *Worker) prepare(ctx context.Context) {
-	path, err := w.findTrace(ctx)
-	if err != nil {
-		w.fail(err)
-		return
-	}
-	w.path = path
+	w.findTrace()
 	w.begin(ctx, replay.Shard{Owns: w.plan.Slots.has, Sessions: w.plan.Sessions})
 }
 
@@ -216,13 +212,21 @@ func (w *Worker) allOver() bool {
 
 // replay runs a leg.
 func (w *Worker) replay(ctx context.Context, n int, l *leg) error {
-	c, err := w.Config(w.plan.Args, w.path)
+	from, err := w.sourceOf(ctx, n)
+	if err != nil {
+		return err
+	}
+	c, err := w.Config(w.plan.Args, from.trace)
 	if err != nil {
 		return err
 	}
 	c.Share(w.plan.Index, w.plan.Of)
 	if n > 0 || w.plan.Index > 0 {
 		c.Flush = "" // once for the run
+	}
+	if c.Times = from.times; n > 0 && c.Times != "" { // it was due while its share came
+		now := time.Duration(w.Clock.Now() - w.startsAt())
+		l.shard.From = max(l.shard.From, now+shareReady)
 	}
 	c.Shard, c.Dir, c.Version = l.shard, filepath.Join(w.Dir, strconv.Itoa(n)), w.Version
 	c.Begin = func() error { return os.MkdirAll(c.Dir, 0o755) }
@@ -239,6 +243,13 @@ func (w *Worker) replay(ctx context.Context, n int, l *leg) error {
 		return nil // it was stopped, and says so
 	}
 	return err
+}
+
+// startsAt is 0 of the run, by this clock; 0 = not known.
+func (w *Worker) startsAt() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.start
 }
 
 // await reports that all is ready, and waits for the start.

@@ -73,7 +73,7 @@ func (w *Worker) beat(ctx context.Context, delivered bool) (*orders, error) {
 func (w *Worker) report() beat {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b := beat{Nonce: w.nonce, State: w.state, Legs: len(w.legs), Want: w.want}
+	b := beat{Nonce: w.nonce, State: w.state, Legs: len(w.legs), Want: w.wanted()}
 	if w.err != nil {
 		b.Error, b.Fix = w.err.Error(), trace.Fix(w.err)
 	}
@@ -104,10 +104,7 @@ func (w *Worker) obey(ctx context.Context, o *orders) (done bool, err error) {
 		w.stop(errors.New("the coordinator has stopped the run"))
 	}
 	w.mu.Lock()
-	if o.Store != "" && w.store == "" {
-		w.store = o.Store
-		close(w.stored)
-	}
+	w.hasShares(o.Shares)
 	if o.Start != 0 && w.start == 0 {
 		w.first, _ = w.clock.now()
 		w.start = o.Start - w.first.Offset
@@ -119,7 +116,7 @@ func (w *Worker) obey(ctx context.Context, o *orders) (done bool, err error) {
 	var more []replay.Shard
 	if w.state == stateRunning || w.state == stateDone {
 		for _, t := range o.Takeover { // only this goroutine adds to the legs that the beat has counted
-			more = append(more, replay.Shard{Owns: t.Slots.has, Sessions: w.plan.Sessions, From: t.From})
+			more = append(more, t.shard(w.plan.Sessions))
 			w.state = stateRunning
 		}
 	}

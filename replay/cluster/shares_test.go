@@ -1,0 +1,191 @@
+//go:build !noserver
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"reprise/replay"
+	"reprise/replay/mock"
+	"reprise/replay/mock/batch"
+	"reprise/trace"
+	"reprise/trace/results"
+)
+
+// A stage is what a run of workers within this process needs: a NATS server with
+// JetStream, an endpoint, and a trace that the workers do not have.
+type stage struct {
+	t      *testing.T
+	bus    Bus
+	target *mock.Server
+	config replay.Config // of the whole run
+	lease  time.Duration
+
+	mu   sync.Mutex
+	said []string // by the coordinator
+}
+
+func newStage(t *testing.T, c replay.Config, rows []trace.Request) *stage {
+	t.Helper()
+	nats, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true, JetStream: true, StoreDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nats.Start()
+	t.Cleanup(func() { nats.Shutdown(); nats.WaitForShutdown() })
+	if !nats.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the NATS server is not ready")
+	}
+	target := mock.New(mock.Config{Engine: batch.Config{StepBase: time.Millisecond, StepPerSequence: -1, PrefillRate: 1e7}, AccountRecords: 1 << 16})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- target.Serve(ctx, l) }()
+	t.Cleanup(func() { stop(); <-over })
+	path := filepath.Join(t.TempDir(), "t.parquet")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w, b := trace.NewWriter(f), trace.NewBatch()
+	for i := range rows {
+		rows[i].ID, rows[i].Operation = int64(i), trace.OpChat
+		b.Append(&rows[i])
+	}
+	if err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(trace.Meta{Clock: trace.ClockTrace}); err != nil {
+		t.Fatal(err)
+	}
+	c.Trace, c.URLs, c.Model, c.NoProbe, c.Version = path, []string{"http://" + l.Addr().String()}, mock.DefaultModel, true, "1"
+	return &stage{t: t, bus: Bus{URL: nats.ClientURL()}, target: target, config: c, lease: LeastLease}
+}
+
+// run runs with so many workers; one for which lose returns true is cut off for good
+// when it has sent so many requests.
+func (s *stage) run(workers int, sent int64, lose func(i int) bool) (*results.Run, map[requestKey]results.Result, error) {
+	s.t.Helper()
+	s.config.Dir = s.t.TempDir()
+	co := &Coordinator{Config: &s.config, Workers: workers, Lease: s.lease, Bus: s.bus, Join: 20 * time.Second, Log: func(format string, args ...any) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.said = append(s.said, fmt.Sprintf(format, args...))
+	}}
+	var all sync.WaitGroup
+	ctx, stop := context.WithCancel(s.t.Context())
+	gone := make(chan struct{})
+	for i := range workers {
+		w := &Worker{Bus: s.bus, Name: fmt.Sprint("w", i), Dir: s.t.TempDir(), Version: "1", Fetch: true, Clock: NewClock(0), Parent: gone, Log: func(string, ...any) {}}
+		w.Config = func(_ []string, path string) (*replay.Config, error) {
+			c := s.config
+			c.Trace = path
+			return &c, nil
+		}
+		all.Go(func() { w.Run(ctx) })
+		if lose != nil && lose(i) {
+			all.Go(func() { cutOff(ctx, w, sent) })
+		}
+	}
+	run, err := co.Run(ctx)
+	stop()
+	close(gone)
+	all.Wait()
+	rows := map[requestKey]results.Result{}
+	if opened, oerr := results.OpenRun(s.config.Dir); oerr == nil {
+		for r, err := range opened.Results() {
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			rows[requestKey{r.ID, r.Pass}] = r
+		}
+	}
+	return run, rows, err
+}
+
+// cutOff cuts a worker off once it has sent so many requests.
+func cutOff(ctx context.Context, w *Worker, sent int64) {
+	for ctx.Err() == nil {
+		time.Sleep(20 * time.Millisecond)
+		w.mu.Lock()
+		n := int64(0)
+		for _, l := range w.legs {
+			n += l.progress.Sent
+		}
+		w.mu.Unlock()
+		if n >= sent {
+			w.nc.Close()
+			return
+		}
+	}
+}
+
+// once holds that the endpoint got no request twice, and returns how many it got.
+func (s *stage) once() int {
+	s.t.Helper()
+	list, _ := s.target.Account()
+	seen := map[string]bool{}
+	for _, r := range list {
+		if seen[r.RequestID] {
+			s.t.Errorf("request %s was sent twice", r.RequestID)
+		}
+		seen[r.RequestID] = true
+	}
+	return len(seen)
+}
+
+// evenly is a trace of n requests, one each so often.
+func evenly(n int, every time.Duration) []trace.Request {
+	rows := make([]trace.Request, n)
+	for i := range rows {
+		rows[i] = trace.Request{Arrival: trace.Some(time.Duration(i) * every), InputTokens: trace.Some(int64(20)), OutputTokens: trace.Some(int64(3)), OutputText: trace.Some("what was said")}
+	}
+	return rows
+}
+
+// TestWorkersFetchTheirShares: workers without the trace get the rows that they send and
+// no others; who takes over gets those of what it takes over.
+func TestWorkersFetchTheirShares(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as a lease and a trace")
+	}
+	const n = 1000
+	s := newStage(t, replay.Config{}, evenly(n, 5*time.Millisecond))
+	run, rows, err := s.run(3, 100, func(i int) bool { return i == 1 })
+	if err != nil {
+		t.Fatalf("%v\n%v", err, s.said)
+	}
+	s.once()
+	if len(rows)+int(run.Ended.Lost) != n || run.Ended.Lost == 0 || run.Ended.Lost > n/3 {
+		t.Errorf("%d results and %d lost of %d", len(rows), run.Ended.Lost, n)
+	}
+	for key, r := range rows {
+		if want := time.Duration(key.id) * 5 * time.Millisecond; r.Due.Value != want || r.Outcome != results.OutcomeOK {
+			t.Fatalf("request %d: due %v, %s %s", key.id, r.Due.Value, r.Outcome, r.Cause.Value)
+		}
+	}
+	taken := 0
+	for _, w := range run.Workers {
+		taken += w.TookOver
+		if w.Name == "w1" != (w.State == results.WorkerLost) {
+			t.Errorf("worker %s %s: %d of %d", w.Name, w.State, w.Recorded, w.Planned)
+		}
+	}
+	if taken != 2 || !slices.ContainsFunc(s.said, func(text string) bool { return text == "2 workers do not have the trace: their shares of it go into the object store" }) {
+		t.Errorf("%d took over; the coordinator said %q", taken, s.said)
+	}
+}
