@@ -185,7 +185,9 @@ func TestWorkersFetchTheirShares(t *testing.T) {
 			t.Errorf("worker %s %s: %d of %d", w.Name, w.State, w.Recorded, w.Planned)
 		}
 	}
-	if taken != 2 || !slices.ContainsFunc(s.said, func(text string) bool { return text == "2 workers do not have the trace: their shares of it go into the object store" }) {
+	if taken != 2 || !slices.ContainsFunc(s.said, func(text string) bool {
+		return text == "2 workers do not have the trace: their shares of it go into the object store"
+	}) {
 		t.Errorf("%d took over; the coordinator said %q", taken, s.said)
 	}
 }
