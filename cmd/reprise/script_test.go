@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "address": address, "nowhere": nowhere, "filled": filled,
+			"exits": exits, "address": address, "nowhere": nowhere, "filled": filled, "nats-server": natsServer,
 		},
 	})
 }

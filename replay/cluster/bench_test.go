@@ -30,12 +30,12 @@ func BenchmarkBeat(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer server.Close()
-	own, err := (&Bus{URL: server.URL}).connect("coordinator", "coordinator", server.own)
+	own, err := (&Bus{URL: server.URL}).connect("coordinator", "coordinator", server.own, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer own.Close()
-	far, err := (&Bus{URL: server.URL}).connect("w0", "w0", server.Seeds["w0"])
+	far, err := (&Bus{URL: server.URL}).connect("w0", "w0", server.Seeds["w0"], nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func BenchmarkPiece(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer server.Close()
-	own, err := (&Bus{URL: server.URL}).connect("coordinator", "coordinator", server.own)
+	own, err := (&Bus{URL: server.URL}).connect("coordinator", "coordinator", server.own, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func BenchmarkPiece(b *testing.B) {
 		b.Fatal(err)
 	}
 	w := &Worker{Bus: Bus{URL: server.URL}, Name: "w0", Dir: dir}
-	if w.nc, err = w.Bus.connect("w0", "w0", server.Seeds["w0"]); err != nil {
+	if w.nc, err = w.Bus.connect("w0", "w0", server.Seeds["w0"], nil); err != nil {
 		b.Fatal(err)
 	}
 	defer w.nc.Close()

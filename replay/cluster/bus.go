@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -69,14 +70,20 @@ func (b *Bus) subject(worker, what string) string {
 	return "reprise." + b.cluster() + "." + worker + "." + what
 }
 
-// connect joins the server; seed is that of an nkey, instead of the bus's files.
-func (b *Bus) connect(name, inbox, seed string) (*nats.Conn, error) {
+// connect joins the server; seed is that of an nkey, instead of the bus's files. denied,
+// if it is not nil, hears what the server does not allow later on.
+func (b *Bus) connect(name, inbox, seed string, denied func(error)) (*nats.Conn, error) {
 	opts := []nats.Option{
 		nats.Name("reprise " + name), nats.CustomInboxPrefix("_INBOX." + inbox), nats.MaxReconnects(-1),
 		nats.ReconnectWait(200 * time.Millisecond), nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond), nats.Timeout(5 * time.Second),
 		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2),
-		nats.ReconnectBufSize(-1), // a beat that waits for the network says nothing new
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+		nats.ReconnectBufSize(-1),   // a beat that waits for the network says nothing new
+		nats.IgnoreAuthErrorAbort(), // the files are read anew with each try: credentials that have run out can be renewed
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if err = accessError(err); err != nil && denied != nil {
+				denied(err)
+			}
+		}),
 	}
 	if b.CA != "" {
 		opts = append(opts, nats.RootCAs(b.CA))
@@ -103,14 +110,51 @@ func (b *Bus) connect(name, inbox, seed string) (*nats.Conn, error) {
 		opts = append(opts, nats.Token(token))
 	}
 	nc, err := nats.Connect(b.URL, opts...)
-	if errors.Is(err, nats.ErrAuthorization) {
-		return nil, trace.WithFix(fmt.Errorf("%s does not let this one in: %w", b.URL, err), "use --nats-creds FILE, --nats-nkey FILE, or the variable "+EnvToken)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", b.URL, err)
+		return nil, b.refusal(err)
 	}
 	return nc, nil
 }
+
+const fixAccess = "use --nats-creds FILE, --nats-nkey FILE, or the variable " + EnvToken
+
+// refusal says why a server is not reached, and the way out.
+func (b *Bus) refusal(err error) error {
+	said := fmt.Errorf("%s: %w", b.URL, err)
+	text := err.Error()
+	switch {
+	case errors.Is(err, nats.ErrAuthorization):
+		return trace.WithFix(fmt.Errorf("%s does not let this one in: %w", b.URL, err), fixAccess+"; it may also have run out, or its user may be bound to other hosts")
+	case errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
+		return trace.WithFix(fmt.Errorf("%s does not let this one in: %w", b.URL, err), "renew the credentials")
+	case strings.Contains(text, "certificate required"), strings.Contains(text, "bad certificate"), strings.Contains(text, "after TLS handshake"):
+		return trace.WithFix(said, "a server that closes after the handshake asks for a certificate that it trusts: --nats-cert FILE --nats-key FILE")
+	case strings.Contains(text, "x509:"):
+		return trace.WithFix(said, "name the authority that has signed the server's certificate, for the host that --nats names: --nats-ca FILE")
+	case errors.Is(err, nats.ErrSecureConnRequired):
+		return trace.WithFix(said, "write the URL with tls://")
+	}
+	return said
+}
+
+// deniedSubject is how a server names what it does not allow.
+var deniedSubject = regexp.MustCompile(`(?i)permissions violation for (publish|subscription) to "([^"]+)"`)
+
+// accessError is what a server says of a user's rights after it has let it in; nil for
+// anything else.
+func accessError(err error) error {
+	switch m := deniedSubject.FindStringSubmatch(err.Error()); {
+	case m != nil && strings.EqualFold(m[1], "publish"):
+		return trace.WithFix(fmt.Errorf("the NATS server does not let this user publish to %s", m[2]), fixRights)
+	case m != nil:
+		return trace.WithFix(fmt.Errorf("the NATS server does not let this user subscribe to %s", m[2]), fixRights)
+	case errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired), errors.Is(err, nats.ErrAuthorization):
+		return trace.WithFix(fmt.Errorf("the NATS server lets this user in no more: %w", err), "renew the credentials; their file is read anew with each try")
+	}
+	return nil
+}
+
+const fixRights = "give it the permissions of its role, as in replay/cluster/deploy/nats.conf; a worker's --name and --cluster are part of its subjects"
 
 func seedOption(seed string) (nats.Option, error) {
 	pair, err := nkeys.FromSeed([]byte(seed))

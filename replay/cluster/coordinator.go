@@ -71,6 +71,7 @@ type Coordinator struct {
 	start   int64     // instant of time 0; 0 = not yet
 	stop    bool
 	fail    string
+	denied  error // what the server does not let the coordinator do; the first
 	collect bool
 	wishes  []wish // for shares, those that are being made first
 	dealing bool   // they are
@@ -98,7 +99,7 @@ func (c *Coordinator) Run(ctx context.Context) (*results.Run, error) {
 	c.closing = make(chan struct{})
 	b, seed := c.bus()
 	var err error
-	if c.nc, err = b.connect("coordinator", "coordinator", seed); err != nil {
+	if c.nc, err = b.connect("coordinator", "coordinator", seed, c.onDenied); err != nil {
 		return nil, err
 	}
 	defer c.nc.Close()
@@ -186,9 +187,24 @@ func (c *Coordinator) ready(ctx context.Context) error {
 	}
 }
 
+// onDenied notes what the server does not allow: before the start it ends the run.
+func (c *Coordinator) onDenied(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.denied == nil {
+		c.denied = err
+		if c.start != 0 {
+			c.Log("%v", err)
+		}
+	}
+}
+
 func (c *Coordinator) allReady() (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.denied != nil {
+		return false, c.denied
+	}
 	for _, m := range c.members {
 		switch {
 		case m.state == stateFailed:

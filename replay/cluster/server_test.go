@@ -25,11 +25,11 @@ func TestStrangersStayOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if nc, err := bus.connect("w0", "w0", other); err == nil {
+	if nc, err := bus.connect("w0", "w0", other, nil); err == nil {
 		nc.Close()
 		t.Error("another key is let in")
 	}
-	own, err := bus.connect("coordinator", "coordinator", server.own)
+	own, err := bus.connect("coordinator", "coordinator", server.own, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestStrangersStayOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	own.Flush()
-	w0, err := bus.connect("w0", "w0", server.Seeds["w0"])
+	w0, err := bus.connect("w0", "w0", server.Seeds["w0"], nil)
 	if err != nil {
 		t.Fatal(err)
 	}

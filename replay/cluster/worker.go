@@ -66,6 +66,7 @@ type Worker struct {
 	wants    map[int]chan share // by leg
 	fresh    bool               // progress with histograms that no beat has carried
 	answered time.Time
+	denied   error         // what the server does not let this worker do; the first
 	started  chan struct{} // closed when start is known
 	stop     context.CancelCauseFunc
 	sending  sync.WaitGroup
@@ -87,7 +88,7 @@ var errFenced = errors.New("the coordinator was silent for too long, and others 
 func (w *Worker) Run(ctx context.Context) error {
 	w.nonce, w.started, w.wants, w.state = rand.Text(), make(chan struct{}), map[int]chan share{}, statePreparing
 	var err error
-	if w.nc, err = w.Bus.connect(w.Name, w.Name, w.Seed); err != nil {
+	if w.nc, err = w.Bus.connect(w.Name, w.Name, w.Seed, w.onDenied); err != nil {
 		return err
 	}
 	defer w.nc.Close()
@@ -97,7 +98,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.Log("joined as worker %d of %d, with %d of %d requests", w.plan.Index+1, w.plan.Of, w.plan.Mine, w.plan.Base.Planned.Requests)
 	w.answered = time.Now()
 	sending, stop := context.WithCancelCause(ctx)
+	w.mu.Lock()
 	w.stop = stop
+	w.mu.Unlock()
 	defer stop(nil)
 	w.sending.Go(func() { w.prepare(sending) })
 	collect, err := w.beats(ctx)
@@ -151,6 +154,8 @@ func (w *Worker) join(ctx context.Context) error {
 		case err == nil && answer.Wait != "" && answer.Wait != said:
 			said = answer.Wait
 			w.Log("%s", said)
+		case err != nil && w.isDenied() != nil:
+			return w.isDenied()
 		}
 		select {
 		case <-ctx.Done():
@@ -160,6 +165,31 @@ func (w *Worker) join(ctx context.Context) error {
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
+}
+
+// onDenied notes what the server does not allow. It ends a worker that is not ready; one
+// that sends goes on, since sending needs no bus.
+func (w *Worker) onDenied(err error) {
+	w.mu.Lock()
+	first := w.denied == nil
+	if first {
+		w.denied = err
+	}
+	joined, preparing := w.stop != nil, w.state == statePreparing
+	w.mu.Unlock()
+	switch {
+	case joined && preparing:
+		w.fail(err)
+		w.stop(err)
+	case joined && first:
+		w.Log("%v", err)
+	}
+}
+
+func (w *Worker) isDenied() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.denied
 }
 
 func host() results.Host {
