@@ -166,7 +166,10 @@ func jwtServer(ts *testscript.TestScript) *server.Options {
 	grant("worker-2", role, usual)
 	grant("short", role, func(u *jwt.UserClaims) { u.Expires = time.Now().Add(2 * time.Second).Unix() })
 	grant("expired", role, func(u *jwt.UserClaims) { u.Expires = time.Now().Add(-time.Minute).Unix() })
-	grant("mute", account, func(u *jwt.UserClaims) { u.Sub.Allow.Add("_INBOX.mute.>"); u.Pub.Allow.Add("reprise.default.mute.beat") })
+	grant("mute", account, func(u *jwt.UserClaims) {
+		u.Sub.Allow.Add("_INBOX.mute.>")
+		u.Pub.Allow.Add("reprise.default.mute.beat")
+	})
 	grant("coordinator", account, func(u *jwt.UserClaims) {
 		u.Pub.Allow.Add("_INBOX.>", "$JS.API.>", "$O.>")
 		u.Sub.Allow.Add("reprise.default.*.*", "_INBOX.coordinator.>")
