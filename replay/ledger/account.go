@@ -113,6 +113,22 @@ func (a *Account) Chunk(s Stamp, deltas []Delta, u *Usage) {
 	a.usage.merge(u)
 }
 
+// Text is Chunk of one delta that holds content, which is not empty, and nothing else.
+func (a *Account) Text(s Stamp, choice int32, content []byte, u *Usage) {
+	if len(a.choices) != 1 || a.choices[0].index != choice || u != nil || a.count.lost || a.Tokenizer != nil || a.Transcript != nil {
+		a.Chunk(s, []Delta{{Choice: choice, Kind: results.KindContent, Content: content}}, u)
+		return
+	}
+	a.chunks++
+	a.count.open = true
+	c := &a.choices[0]
+	c.kind = results.KindContent
+	a.append(s, results.KindContent, choice, trace.Optional[int32]{}, results.SourceUnknown)
+	if c.repeat.see(content) {
+		a.Note(noteCumulative)
+	}
+}
+
 // Usage books a usage that came in an event of its own. It never makes a chunk
 // (R3): tokens that only it knows of stay out of the ledger and appear as the
 // difference.

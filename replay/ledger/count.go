@@ -164,10 +164,11 @@ func (a *Account) append(s Stamp, kind results.Kind, choice int32, n trace.Optio
 	if len(a.entries) == cap(a.entries) {
 		a.grow()
 	}
-	a.entries = append(a.entries, results.Entry{})
-	e := &a.entries[len(a.entries)-1]
-	e.At, e.Tokens, e.Kind, e.Choice = int64(s.At/time.Microsecond), n, kind, choice
-	e.Source, e.Event, e.SharedRead = source, int32(s.Event), s.SharedRead
+	i := len(a.entries)
+	a.entries = a.entries[:i+1]
+	e := &a.entries[i] // field by field: a whole value would be written twice
+	e.At, e.Tokens.Value, e.Tokens.Known, e.Choice = int64(s.At/time.Microsecond), n.Value, n.Known, choice
+	e.Event, e.Kind, e.Source, e.SharedRead = int32(s.Event), kind, source, s.SharedRead
 }
 
 // A ledger begins with room for what is expected and a few entries without a token,

@@ -40,6 +40,17 @@ func (p *prefix) starts(text []byte) bool {
 // before it. After a single delta that proves nothing (" the" and " the end"):
 // then the delta after that must continue in the same way.
 func (r *repeat) see(text []byte) bool {
+	if len(text) < r.all.length && r.all.length >= len(r.all.head) && r.growth < r.deltas-1 {
+		if len(text) > 0 { // neither can it be all text, nor has it ever grown
+			r.all.length += len(text)
+			r.deltas++
+		}
+		return false
+	}
+	return r.compare(text)
+}
+
+func (r *repeat) compare(text []byte) bool {
 	if len(text) == 0 {
 		return false
 	}

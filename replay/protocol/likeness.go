@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 
 	"reprise/replay/ledger"
 	"reprise/trace"
@@ -14,13 +16,15 @@ import (
 // is never guessed: whatever is not equal byte for byte is read in full, and
 // becomes the event that is remembered.
 type likeness struct {
-	armed  bool
-	n      int8 // counts in use
-	counts [likeParts - 2]likeCount
-	choice int32
-	parts  [likeParts]likePart // literal bytes: before the text, behind it, and around the counts
-	usage  ledger.Usage
-	memory []byte // of the event
+	armed   bool
+	lines   bool // the event was more than one line
+	counted bool // the event had a usage
+	n       int8 // counts in use
+	counts  [likeParts - 2]likeCount
+	choice  int32
+	parts   [likeParts]likePart // literal bytes: before the text, behind it, and around the counts
+	used    ledger.Usage
+	memory  []byte // of the event
 }
 
 // A likePart is from where to where a part is in the memory.
@@ -56,10 +60,11 @@ func (l *likeness) learn(data []byte, deltas []ledger.Delta, p *payload) {
 	end := at + len(d.Content)
 	l.armed = false
 	l.memory = append(l.memory[:0], data...)
-	l.choice, l.usage, l.n = d.Choice, p.usage, 0
+	l.lines = bytes.IndexByte(data, '\n') >= 0
+	l.choice, l.used, l.counted, l.n = d.Choice, p.usage, p.usage != ledger.Usage{}, 0
 	l.parts[0] = likePart{0, int32(at)}
 	rest := end
-	if p.usage != (ledger.Usage{}) && !l.holes(end, &rest) {
+	if l.counted && !l.holes(end, &rest) {
 		return
 	}
 	l.parts[l.n+1] = likePart{int32(rest), int32(len(data))}
@@ -94,7 +99,7 @@ func (l *likeness) holes(from int, rest *int) bool {
 		if width == 0 {
 			return false
 		}
-		if keys[i].what == likeOutput && l.usage.Output != trace.Some(value) {
+		if keys[i].what == likeOutput && l.used.Output != trace.Some(value) {
 			return false // another count of that name was the one that counts
 		}
 		l.counts[l.n] = keys[i].what
@@ -110,47 +115,62 @@ var (
 	keyTotal      = []byte(`"total_tokens":`)
 )
 
-// match sets d, which is empty, and u to what the event holds if it is like the one
-// remembered.
-func (l *likeness) match(data []byte, d *ledger.Delta, u *ledger.Usage) bool {
+// match returns the text of the event that data begins with if that is like the one
+// remembered, and the event's length; 0 if it is not. The usage is then that of the
+// event.
+func (l *likeness) match(data []byte) (text []byte, length int) {
 	before, behind := l.part(0), l.part(1)
 	if !l.armed || !bytes.HasPrefix(data, before) {
-		return false
+		return nil, 0
 	}
 	rest := data[len(before):]
 	n := plainText(rest)
 	if n <= 0 || !bytes.HasPrefix(rest[n:], behind) {
-		return false
+		return nil, 0
 	}
-	text := rest[:n:n]
+	text = rest[:n:n]
 	rest = rest[n+len(behind):]
-	*u = l.usage
 	for i := range l.n {
 		value, width := digits(rest)
 		after := l.part(i + 2)
 		if width == 0 || !bytes.HasPrefix(rest[width:], after) {
-			return false
+			return nil, 0
 		}
 		if l.counts[i] == likeOutput {
-			u.Output.Value = value
+			l.used.Output.Value = value
 		}
 		rest = rest[width+len(after):]
 	}
-	if len(rest) != 0 {
-		return false
+	return text, len(data) - len(rest)
+}
+
+// usage is that of the event that was learned or matched; nil if it has none.
+func (l *likeness) usage() *ledger.Usage {
+	if !l.counted {
+		return nil
 	}
-	d.Choice, d.Kind, d.Content = l.choice, results.KindContent, text
-	return true
+	return &l.used
 }
 
 // plainText returns the length of the text before the quote that ends it; -1 if
 // there is an escape, or a byte that must be escaped, before.
 func plainText(b []byte) int {
-	for i, c := range b {
-		if c == '"' {
-			return i
+	const each = 0x0101010101010101
+	for i := 0; i < len(b); i++ {
+		if i+8 <= len(b) { // eight bytes at once
+			v := binary.LittleEndian.Uint64(b[i:])
+			quote, escape := v^each*'"', v^each*'\\'
+			ends := ((quote-each)&^quote | (escape-each)&^escape | (v-each*' ')&^v) & (each << 7)
+			if ends == 0 {
+				i += 7
+				continue
+			}
+			i += bits.TrailingZeros64(ends) / 8 // the first is exact: a borrow goes upward
 		}
-		if c == '\\' || c < ' ' {
+		switch c := b[i]; {
+		case c == '"':
+			return i
+		case c == '\\' || c < ' ':
 			return -1
 		}
 	}

@@ -38,13 +38,41 @@ func (d *openAI) Event(e sse.Event, a *ledger.Account) {
 	if !more {
 		return
 	}
-	var one [1]ledger.Delta
-	var usage ledger.Usage
-	if d.like.match(data, &one[0], &usage) {
-		a.Chunk(s, one[:], &usage)
+	if text, n := d.like.match(data); n > 0 && n == len(data) {
+		a.Text(s, d.like.choice, text, d.like.usage())
 		return
 	}
 	d.unlike(s, data, a)
+}
+
+// known returns what books, into a, the event that p begins with if it is like the one
+// before from its "data:" to the empty line: neither its lines nor its JSON are read
+// then. See [sse.Reader].
+//
+//go:noinline
+func (d *openAI) known(a *ledger.Account) func(p []byte, at time.Duration, index int, shared bool) int {
+	const lead = "data: "
+	return func(p []byte, at time.Duration, index int, shared bool) int {
+		if len(p) < len(lead) || string(p[:len(lead)]) != lead || d.like.lines || a.Ended() {
+			return 0
+		}
+		text, n := d.like.match(p[len(lead):])
+		if n == 0 {
+			return 0
+		}
+		end := len(lead) + n
+		switch rest := p[end:]; {
+		case len(rest) >= 2 && string(rest[:2]) == "\n\n":
+			end += 2
+		case len(rest) >= 4 && string(rest[:4]) == "\r\n\r\n":
+			end += 4
+		default:
+			return 0
+		}
+		a.ExpectMarker()
+		a.Text(ledger.Stamp{At: at, Event: index, SharedRead: shared}, d.like.choice, text, d.like.usage())
+		return end
+	}
 }
 
 // unlike books an event that is not like the one before.

@@ -65,6 +65,9 @@ func NewResponse(p Protocol, stream bool, limit int) *Response {
 		r.decoder.Event(e, &r.Account)
 		return nil
 	}
+	if d, ok := r.decoder.(*openAI); ok {
+		r.events.Known = d.known(&r.Account)
+	}
 	return r
 }
 
@@ -99,7 +102,12 @@ func (r *Response) Feed(p []byte, at time.Duration) error {
 		}
 		r.framing = r.detect(p[0])
 	}
-	err := r.feed(p, at)
+	var err error
+	if r.framing == framingEvents {
+		err = r.events.Feed(p, at, r.emit)
+	} else {
+		err = r.feed(p, at)
+	}
 	if err != nil {
 		r.Account.Error(err.Error())
 	}
@@ -135,10 +143,7 @@ func (r *Response) detect(first byte) framing {
 }
 
 func (r *Response) feed(p []byte, at time.Duration) error {
-	switch r.framing {
-	case framingEvents:
-		return r.events.Feed(p, at, r.emit)
-	case framingLines:
+	if r.framing == framingLines {
 		return r.lines.Feed(p, at, r.emit)
 	}
 	if r.status > 299 {

@@ -61,6 +61,12 @@ type Reader struct {
 	// Limit bounds the bytes of one line and of the joined data of one event,
 	// and with them the memory a reader holds; 0 means DefaultLimit.
 	Limit int
+	// Known, if not nil, is shown what begins where an event does, the event's
+	// own lines and what follows them, with what the Event will say of it. It
+	// returns how many bytes it took, for one whole event without a name and with
+	// data, and with the empty line that ends it, by LF; 0 leaves the event to the
+	// reader.
+	Known func(p []byte, at time.Duration, index int, sharedRead bool) int
 
 	counts  Counts
 	unknown []byte // the first unknown line, its first bytes
@@ -78,9 +84,9 @@ type Reader struct {
 	err     error // what ended reading
 }
 
-// Reset makes r ready for the next stream and keeps its buffers and Limit.
+// Reset makes r ready for the next stream and keeps its buffers, Limit and Known.
 func (r *Reader) Reset() {
-	*r = Reader{Limit: r.Limit, line: reuse(r.line), data: reuse(r.data), name: reuse(r.name), unknown: r.unknown[:0]}
+	*r = Reader{Limit: r.Limit, Known: r.Known, line: reuse(r.line), data: reuse(r.data), name: reuse(r.name), unknown: r.unknown[:0]}
 }
 
 func reuse(b []byte) []byte {
@@ -106,7 +112,9 @@ func (r *Reader) Feed(p []byte, at time.Duration, emit func(Event) error) error 
 		if at != r.readAt {
 			r.inRead, r.readAt = 0, at
 		}
-		r.err = r.feed(p, at, emit)
+		if p = p[r.known(p, at):]; len(p) > 0 {
+			r.err = r.feed(p, at, emit)
+		}
 	}
 	return r.err
 }
@@ -150,8 +158,26 @@ func (r *Reader) feed(p []byte, at time.Duration, emit func(Event) error) error 
 		if err := r.endLine(line, at, emit); err != nil {
 			return err
 		}
+		pos += r.known(p[pos:], at)
 	}
 	return r.keep(p[pos:])
+}
+
+// known passes over the events that Known takes, and returns how long they are.
+func (r *Reader) known(p []byte, at time.Duration) (n int) {
+	if r.Known == nil || r.fields || len(r.line) > 0 || r.afterCR || !r.started {
+		return 0
+	}
+	for n < len(p) {
+		k := r.Known(p[n:min(len(p), n+r.limit())], at, r.counts.Events, r.inRead > 0)
+		if k == 0 {
+			break
+		}
+		r.counts.Events++
+		r.inRead++
+		n += k
+	}
+	return n
 }
 
 // indexFrom returns the index of the first c at or after pos, or len(p).

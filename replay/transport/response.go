@@ -68,6 +68,17 @@ var ErrTruncated = errors.New("connection closed in mid-response")
 func (r *Parser) Feed(p []byte, body func([]byte) error) (int, error) {
 	used := 0
 	for used < len(p) && r.state != done {
+		if r.state == inChunkSize && len(r.line) == 0 {
+			size, n := plainSize(p[used:])
+			from, to := used+n, used+n+int(size)
+			if size > 0 && to+2 <= len(p) && p[to] == '\r' && p[to+1] == '\n' { // all of a chunk, as most reads bring
+				used = to + 2
+				if err := body(p[from:to]); err != nil {
+					return used, err
+				}
+				continue
+			}
+		}
 		n, err := r.step(p[used:], body)
 		used += n
 		if err != nil {
