@@ -61,7 +61,8 @@ type Config struct {
 	// CoolDown is the last part of the run that is kept apart likewise; only where it is
 	// known when the last request begins.
 	CoolDown time.Duration
-	Phase    string // name of the phase of all other requests; "" = none
+	CoolFrom trace.Optional[time.Duration] // when it begins, where that is known of the whole run and this is a shard
+	Phase    string                        // name of the phase of all other requests; "" = none
 
 	MaxInFlight  int           // cap on requests in flight; 0 = none: open loop
 	Timeout      time.Duration // per request, from sent; 0 = DefaultTimeout, below 0 = none
@@ -111,6 +112,11 @@ type Config struct {
 	// Start returns the instant of time 0, for which the run then waits; it is called
 	// when the first requests are ready. nil = at once.
 	Start func(ctx context.Context) (time.Time, error)
+
+	// Admit is asked before a request begins, with its place among all that are selected.
+	// What may not begin is not sent; in a closed loop it is asked again until it may.
+	// nil = all may.
+	Admit func(seq int) bool
 
 	portable bool         // wait with package time, as in a synctest bubble
 	Begin    func() error // called when all is ready to begin, before anything is written to Dir; nil = nothing to do

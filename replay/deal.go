@@ -46,7 +46,7 @@ func Deal(ctx context.Context, c *Config, s *Survey, shards []Shard, sink ShareS
 	d := dealer{bySession: len(shards) > 0 && shards[0].Sessions, recycles: once.Selection.Recycle, sorter: &trace.Sorter{Memory: dealMemory}, scratch: trace.NewBatch()}
 	defer d.sorter.Close()
 	for i := range shards {
-		d.add(i, &shards[i], s, c.Selection.Load.closed())
+		d.add(i, c, s, shards[i])
 	}
 	if err := once.each(ctx, d.row); err != nil {
 		return err
@@ -72,11 +72,12 @@ type dealing struct {
 	seen  map[int64]uint64 // bits: ids that it has, where they come again
 }
 
-func (d *dealer) add(i int, shard *Shard, s *Survey, closed bool) {
-	share := &dealing{sieve: sieve{Shard: shard, closed: closed}, times: newTimesWriter(s), seen: map[int64]uint64{}}
+func (d *dealer) add(i int, c *Config, s *Survey, shard Shard) {
 	if s.Endless {
-		share.sieve.Shard = &Shard{Owns: shard.Owns, Sessions: shard.Sessions} // where it begins is in a later pass
+		shard = Shard{Owns: shard.Owns, Sessions: shard.Sessions} // where it begins is in a later pass
 	}
+	share := &dealing{sieve: c.sieve(), times: newTimesWriter(s), seen: map[int64]uint64{}}
+	share.sieve.Shard = &shard
 	d.shares = append(d.shares, share)
 	for slot := range uint16(Slots) {
 		if shard.Owns == nil || shard.Owns(slot) {

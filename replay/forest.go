@@ -33,7 +33,7 @@ type grown struct {
 
 func newForest(c *Config, now func() time.Duration, wake func()) *forest {
 	l := c.Selection.Load
-	g := &forest{now: now, wake: wake, places: newPlaces(l.N, l.Ramp), open: -1, left: map[int64]*grown{}}
+	g := &forest{now: now, wake: wake, places: newPlaces(l.N, l.Ramp, 0), open: -1, left: map[int64]*grown{}}
 	if l.Inside[1] > 0 {
 		g.first = int64(l.N)
 	}

@@ -32,6 +32,7 @@ type Progress struct {
 	InFlight int64
 	Done     int64
 	Failed   int64         // of Done
+	Errors   int64         // of Failed: what was not given up on purpose
 	NextDue  time.Duration // of the next request, on the run's clock; below 0 where none is known
 	Lateness time.Duration // largest of the last second
 

@@ -11,6 +11,7 @@ import (
 // those of merged histograms, which both have to carry.
 func (p *Progress) Add(o *Progress) {
 	p.Sent, p.InFlight, p.Done, p.Failed = p.Sent+o.Sent, p.InFlight+o.InFlight, p.Done+o.Done, p.Failed+o.Failed
+	p.Errors += o.Errors
 	p.Input, p.Output, p.InputPerS, p.OutputPerS = p.Input+o.Input, p.Output+o.Output, p.InputPerS+o.InputPerS, p.OutputPerS+o.OutputPerS
 	p.Sending = p.Sending || o.Sending
 	p.Lateness = max(p.Lateness, o.Lateness)

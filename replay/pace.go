@@ -334,7 +334,11 @@ func (r *run) admits(f *flight, ready bool) bool {
 	case r.forest != nil:
 		return r.forest.admits(f)
 	case r.c.Selection.Load.Kind == LoadConcurrency:
-		return !ready
+		if ready {
+			return false
+		}
+		r.refused = r.c.Admit != nil && !r.c.Admit(f.seq)
+		return !r.refused
 	}
 	return r.pacer.think || f.due <= r.now()
 }
@@ -344,6 +348,8 @@ func (r *run) opens(f *flight, more bool) (at time.Duration, timed bool) {
 	switch {
 	case r.forest != nil:
 		return r.forest.opens()
+	case more && r.refused:
+		return r.now() + admitEvery, true
 	case !more || r.c.Selection.Load.closed():
 		return 0, false
 	}

@@ -12,14 +12,15 @@ type places struct {
 	opens []time.Duration    // when those that are to come do, in order
 }
 
-// newPlaces has n places, which open evenly over ramp, the first at once.
-func newPlaces(n int, ramp time.Duration) *places {
+// newPlaces has n places, which open evenly over ramp, the first at once; none is free
+// before from.
+func newPlaces(n int, ramp, from time.Duration) *places {
 	p := &places{free: make(chan time.Duration, n)}
 	for i := range n {
-		if at := time.Duration(float64(ramp) * float64(i) / float64(n)); at > 0 {
+		if at := time.Duration(float64(ramp) * float64(i) / float64(n)); at > from {
 			p.opens = append(p.opens, at)
 		} else {
-			p.free <- 0
+			p.free <- from
 		}
 	}
 	return p

@@ -54,8 +54,7 @@ func (c *Config) each(ctx context.Context, f rowFunc) error {
 	if c.Times != "" {
 		return c.eachDealt(ctx, f)
 	}
-	mine := sieve{Shard: &c.Shard, closed: c.Selection.Load.closed()}
-	d := &drawing{Selection: &c.Selection, mine: mine, path: c.Trace, paced: c.paced(), open: c.open, f: f}
+	d := &drawing{Selection: &c.Selection, mine: c.sieve(), path: c.Trace, paced: c.paced(), open: c.open, f: f}
 	return d.all(ctx)
 }
 

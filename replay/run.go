@@ -69,6 +69,7 @@ type run struct {
 	forest    *forest // nil but for LoadTrees
 	base      atomic.Pointer[time.Time]
 
+	refused bool // Config.Admit has refused the next row of the trace
 	flights sync.WaitGroup
 	places  *places // nil = as many as come
 
@@ -127,9 +128,9 @@ func (r *run) open(ctx context.Context) error {
 	r.responses.protocol = p
 	switch {
 	case c.Selection.Load.Kind == LoadConcurrency:
-		r.places = newPlaces(c.Selection.Load.N, c.Selection.Load.Ramp)
+		r.places = newPlaces(c.Selection.Load.N, c.Selection.Load.Ramp, c.Shard.From)
 	case c.MaxInFlight > 0:
-		r.places = newPlaces(c.MaxInFlight, 0)
+		r.places = newPlaces(c.MaxInFlight, 0, 0)
 	}
 	r.record = r.describe()
 	if err := r.provenance(); err != nil {
@@ -249,7 +250,11 @@ func (r *run) do(ctx context.Context) error {
 	stop := r.progress()
 	wait, release := r.waiter(begin)
 	sending, done := r.until(ctx, begin)
-	serr := wait.waitUntil(sending, 0)
+	first := time.Duration(0)
+	if r.c.Closed() {
+		first = r.c.Shard.From // what has due times waits for these
+	}
+	serr := wait.waitUntil(sending, first)
 	switch {
 	case serr != nil:
 	case r.pacer != nil:
@@ -384,10 +389,13 @@ func (w WarmUp) holds(eligible time.Duration, seq int) bool {
 // there is no time left for one. It holds up what is due later too: they would have to
 // wait in the same line.
 func (r *run) hold(ctx context.Context, f *flight) bool {
+	closed := r.c.Selection.Load.Kind == LoadConcurrency
+	if !r.mayBegin(ctx, f.seq, closed) {
+		return false
+	}
 	if r.places == nil {
 		return !r.isOver(ctx)
 	}
-	closed := r.c.Selection.Load.Kind == LoadConcurrency
 	since, ok := r.places.try(r.now())
 	if ok && !closed {
 		return true
@@ -408,6 +416,25 @@ func (r *run) hold(ctx context.Context, f *flight) bool {
 		return false
 	}
 	f.res.Eligible = trace.Some(max(f.eligible, since))
+	return true
+}
+
+// admitEvery is how often Config.Admit is asked again.
+const admitEvery = 20 * time.Millisecond
+
+// mayBegin asks whether a request may begin; in a closed loop, which has no due times to
+// keep, until it may.
+func (r *run) mayBegin(ctx context.Context, seq int, closed bool) bool {
+	for r.c.Admit != nil && !r.c.Admit(seq) {
+		if !closed {
+			return false
+		}
+		select {
+		case <-time.After(admitEvery):
+		case <-ctx.Done():
+			return false
+		}
+	}
 	return true
 }
 
@@ -459,9 +486,18 @@ func (r *run) ended(f *flight) {
 		r.errors.Add(1)
 	}
 	r.finish(f)
-	if limit, failed := r.c.AbortErrorRate, r.errors.Load(); limit > 0 && done >= AbortAfter && float64(failed) > limit*float64(done) {
-		r.abort(&AbortError{Failed: failed, Ended: done, Limit: limit})
+	if err := r.c.Abort(r.errors.Load(), done); err != nil {
+		r.abort(err)
 	}
+}
+
+// Abort returns why a run is to be ended of which so many requests have ended, and so
+// many of them failed; nil if it goes on.
+func (c *Config) Abort(failed, ended int64) error {
+	if limit := c.AbortErrorRate; limit > 0 && ended >= AbortAfter && float64(failed) > limit*float64(ended) {
+		return &AbortError{Failed: failed, Ended: ended, Limit: limit}
+	}
+	return nil
 }
 
 // An AbortError ends a run that fails too much.
@@ -555,7 +591,7 @@ func (r *run) state() Progress {
 	sent, done := r.sent.Load(), r.done.Load()
 	p := Progress{
 		Elapsed: r.now(), Planned: r.survey.Planned.Requests, Endless: r.survey.Endless, Length: time.Duration(r.survey.Planned.DurationNS),
-		Sending: !r.allSent.Load(), Stopped: r.stopped.Load(), Sent: sent, InFlight: sent - done, Done: done, Failed: r.failed.Load(),
+		Sending: !r.allSent.Load(), Stopped: r.stopped.Load(), Sent: sent, InFlight: sent - done, Done: done, Failed: r.failed.Load(), Errors: r.errors.Load(),
 		NextDue: time.Duration(r.nextDue.Load()), Lateness: time.Duration(r.worst.Swap(0)),
 	}
 	if d := r.c.Selection.Duration; d > 0 && (r.survey.Endless || p.Length == 0) {

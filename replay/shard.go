@@ -37,7 +37,12 @@ func (s *Shard) all() bool { return s.Owns == nil && s.From == 0 && s.FromSeq ==
 type sieve struct {
 	*Shard
 	closed bool
+	think  bool
 	begun  map[session]bool // with Whole: those that have come; true = before the shard begins
+}
+
+func (c *Config) sieve() sieve {
+	return sieve{Shard: &c.Shard, closed: c.Selection.Load.closed(), think: c.pace() == PaceThink}
 }
 
 // has tells whether a row of the batch is in the shard.
@@ -49,11 +54,17 @@ func (s *sieve) has(b *trace.Batch, row int, at start) bool {
 		return false
 	}
 	early := at.due < s.From
-	if s.closed {
+	switch {
+	case s.closed:
 		early = at.seq < s.FromSeq
+	case s.think: // what comes after another may have begun before it was recorded
+		early = early || len(b.AfterOf(row)) > 0
 	}
 	name, known := b.SessionID.Get(row)
-	if !s.Whole || !known {
+	switch {
+	case s.From == 0 && s.FromSeq == 0:
+		return true
+	case !s.Whole || !known:
 		return !early
 	}
 	of := session{name, at.pass}
@@ -128,38 +139,47 @@ func (c *Config) CheckShared(workers int) error {
 		return trace.WithFix(fmt.Errorf("--concurrency %d: fewer than the %d workers", l.N, workers), "use no more workers than places")
 	case c.MaxInFlight > 0 && c.MaxInFlight < workers:
 		return trace.WithFix(fmt.Errorf("--max-in-flight %d: fewer than the %d workers", c.MaxInFlight, workers), "use no more workers than places")
-	case c.CoolDown > 0 && c.Selection.Duration == 0:
-		return trace.WithFix(fmt.Errorf("--cooldown %v: a worker does not know when the last request of the others begins", c.CoolDown), "give the run an end: --duration 60s")
 	case c.WarmUp.Requests > 0 && c.pace() != PaceSchedule:
 		return trace.WithFix(fmt.Errorf("--warmup in requests: nobody knows which are sent first by all workers"), "give it as a time, such as --warmup 10s")
-	case c.AbortErrorRate > 0:
-		return trace.WithFix(fmt.Errorf("--abort-if looks at all requests, which no worker sees"), "leave it out")
 	}
 	return nil
 }
 
-// Share makes c the configuration of one of several workers, with its part of
-// what is a number for the whole run.
-func (c *Config) Share(worker, of int) {
-	part := func(n int) int {
-		share := n / of
-		if worker < n%of {
-			share++
-		}
-		return share
-	}
+// Places returns how many places a worker has of those of the whole run; 0 where there
+// are none to share.
+func (c *Config) Places(worker, of int) int {
+	n := c.MaxInFlight
 	if c.Selection.Load.Kind == LoadConcurrency {
-		c.Selection.Load.N = part(c.Selection.Load.N)
+		n = c.Selection.Load.N
 	}
-	if c.MaxInFlight > 0 {
-		c.MaxInFlight = part(c.MaxInFlight)
+	return Part(n, worker, of)
+}
+
+// Part is the i-th of so many parts of n, which differ by one at most.
+func Part(n, i, of int) int {
+	part := n / of
+	if i < n%of {
+		part++
+	}
+	return part
+}
+
+// SetPlaces gives c so many places instead of those of the whole run.
+func (c *Config) SetPlaces(n int) {
+	if c.Selection.Load.Kind == LoadConcurrency {
+		c.Selection.Load.N = n
+	} else {
+		c.MaxInFlight = n
 	}
 }
 
-// HasDueTimes tells whether requests have due times, so that what is left of a
-// shard can be told at any time.
-func (c *Config) HasDueTimes() bool {
-	return !c.Selection.Load.closed() && c.pace() != PaceThink
+// Closed tells that requests have no due times, and begin when others end.
+func (c *Config) Closed() bool { return c.Selection.Load.closed() }
+
+// WholeSessions tells that a session cannot be taken over in its midst: when its turns
+// begin is for the answers to those before, or their texts are made of them.
+func (c *Config) WholeSessions(s *Survey) bool {
+	return c.pace() == PaceThink || len(s.turns) > 0
 }
 
 // Endless tells that how many requests there are is for the endpoint to say.

@@ -9,6 +9,7 @@ import (
 
 	"reprise/replay/mock"
 	"reprise/trace"
+	"reprise/trace/results"
 )
 
 // TestShardsAreDisjointAndComplete: however the load is made, each request is in the
@@ -123,7 +124,7 @@ func TestCheckShared(t *testing.T) {
 	for name, c := range map[string]Config{
 		"users": {Selection: Selection{Load: Load{Kind: LoadUsers, N: 5, Rate: 1}}}, "trees": {Selection: Selection{Load: Load{Kind: LoadTrees, N: 5}}},
 		"few places": {Selection: Selection{Load: Load{Kind: LoadConcurrency, N: 3}}}, "few in flight": {MaxInFlight: 3},
-		"cool-down": {CoolDown: time.Second}, "warm-up": {Pace: PaceCausal, WarmUp: WarmUp{Requests: 5}}, "abort": {AbortErrorRate: 0.5},
+		"warm-up": {Pace: PaceCausal, WarmUp: WarmUp{Requests: 5}},
 	} {
 		if err := c.CheckShared(4); err == nil || trace.Fix(err) == "" {
 			t.Errorf("%s: %v", name, err)
@@ -135,7 +136,7 @@ func TestCheckShared(t *testing.T) {
 		if err := c.CheckShared(4); err != nil {
 			t.Fatal(err)
 		}
-		c.Share(worker, 4)
+		c.SetPlaces(c.Places(worker, 4))
 		sum += c.Selection.Load.N
 	}
 	if sum != 10 {
@@ -164,4 +165,82 @@ func TestRunWaitsForItsStart(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAdmit: what may not begin yet waits in a closed loop, and is not sent in an open
+// one; what is taken over begins when its places are free.
+func TestAdmit(t *testing.T) {
+	rows := []trace.Request{at(0, 5, 2), at(10, 5, 2), at(20, 5, 2), at(30, 5, 2), at(40, 5, 2)}
+	for name, c := range map[string]Config{
+		"open":     {},
+		"schedule": {Pace: PaceSchedule, Selection: Selection{Load: Load{Kind: LoadConcurrency, N: 2}}},
+		"think":    {Selection: Selection{Load: Load{Kind: LoadConcurrency, N: 2}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			c.Model, c.source = "m", traceOf(trace.ClockTrace, rows...)
+			closed := c.Closed()
+			if closed {
+				c.Shard = Shard{From: 100 * time.Millisecond, FromSeq: 1, Whole: true}
+			}
+			c.Admit = func(seq int) bool { return seq < 3 || closed && time.Since(begin) > time.Second }
+			got, _, err := replayTo(t, t.Context(), mock.New(exact()), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := map[bool]int{true: 4, false: 3}[closed]; len(got) != want {
+				t.Fatalf("%s: %d results", name, len(got))
+			}
+			for id, r := range got {
+				late, _ := results.Lateness(&r)
+				switch {
+				case closed && (id < 3 && r.Dispatched.Value != c.Shard.From || id >= 3 && r.Dispatched.Value <= time.Second):
+					t.Errorf("%s: request %d at %v", name, id, r.Dispatched.Value)
+				case id < 3 && late != 0:
+					t.Errorf("%s: request %d is %v late", name, id, late)
+				}
+			}
+		})
+	}
+}
+
+// TestThinkIsTakenOverWhole: a session that began before, or may have, is not taken over
+// in its midst.
+func TestThinkIsTakenOverWhole(t *testing.T) {
+	rows := []trace.Request{at(0, 1, 1), at(10, 1, 1), at(20, 1, 1), at(30, 1, 1), at(40, 1, 1), at(50, 1, 1)}
+	for i, name := range []string{"begun", "", "begun", "later", "", "later"} {
+		if name != "" {
+			rows[i].Session = trace.Some(name)
+		}
+	}
+	rows[4].After = []trace.Dependency{{ID: 0, Kind: trace.AfterTurn}} // which may be over at once
+	c := Config{Pace: PaceThink, source: traceOf(trace.ClockTrace, rows...), Shard: Shard{From: 15 * time.Millisecond, Whole: true, Sessions: true}}
+	var ids []int64
+	if err := c.each(t.Context(), func(b *trace.Batch, row int, s start) error {
+		ids = append(ids, b.ID.Values[row])
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(ids) != "[3 5]" {
+		t.Errorf("taken over: %v", ids)
+	}
+}
+
+// TestCoolFrom: a shard does not know when the whole run ends, and takes it as it is told.
+func TestCoolFrom(t *testing.T) {
+	whole := Config{CoolDown: 10 * time.Millisecond, source: traceOf(trace.ClockTrace, at(0, 1, 1), at(5, 1, 1), at(100, 1, 1))}
+	survey, err := Look(t.Context(), &whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shard := whole
+	shard.Shard.Owns = func(slot uint16) bool { return slot != Slot(2, "", false) }
+	if _, err := Look(t.Context(), &shard); err == nil {
+		t.Fatal("a shard of 5 ms has a cool-down of 10 ms by itself")
+	}
+	shard.CoolFrom = survey.CoolFrom(&whole)
+	if part, err := Look(t.Context(), &shard); err != nil || part.cool != 90*time.Millisecond {
+		t.Errorf("cool-down of the shard: %v", err)
+	}
 }

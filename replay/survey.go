@@ -67,8 +67,10 @@ func Look(ctx context.Context, c *Config) (*Survey, error) {
 		return nil, err
 	}
 	l.end()
-	if s.cool, err = s.coolDown(c, l.last); err != nil {
-		return nil, err
+	if s.cool = c.CoolFrom.Value; !c.CoolFrom.Known {
+		if s.cool, err = s.coolDown(c, l.last); err != nil {
+			return nil, err
+		}
 	}
 	if !c.Shard.all() {
 		return s, nil // others may have all the rows
@@ -83,6 +85,11 @@ func Look(ctx context.Context, c *Config) (*Survey, error) {
 		return nil, fmt.Errorf("%s: no row can be sent: %s", c.Trace, s.UnsendableWhy)
 	}
 	return s, nil
+}
+
+// CoolFrom is when the cool-down begins, if there is one.
+func (s *Survey) CoolFrom(c *Config) trace.Optional[time.Duration] {
+	return trace.Optional[time.Duration]{Value: s.cool, Known: c.CoolDown > 0}
 }
 
 type looker struct {

@@ -105,7 +105,7 @@ func (c *Config) eachDealt(ctx context.Context, f rowFunc) error {
 	}
 	rows := &ring{c: c, b: trace.NewBatch()}
 	defer rows.close()
-	mine := sieve{Shard: &c.Shard, closed: c.Selection.Load.closed()}
+	mine := c.sieve()
 	for again := 0; ; again++ {
 		times, err := newTimesReader(text)
 		if err != nil {

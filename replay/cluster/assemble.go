@@ -24,13 +24,14 @@ type assembly struct {
 	dir     string
 	parts   []part
 	stopped bool
-	keep    bool // sessions stay together
+	aborted error // why it was stopped, if it was --abort-if
+	keep    bool  // sessions stay together
 
 	seen     map[requestKey]struct{}
 	sessions map[sessionKey][]flight
 	owner    [replay.Slots]int // which part had it at the start, +1
 	ended    results.Ended
-	plans    int64 // sum of the requests that the workers planned
+	in, out  *int64 // tokens that were planned for what was sent; nil if none is known
 }
 
 // A part is what is known of one worker, and its results, if they are there.
@@ -257,6 +258,8 @@ func (a *assembly) take(r *results.Result, from int) error {
 	}
 	p.sent++
 	a.ended.Sent++
+	add(&a.in, r.PlannedInputTokens)
+	add(&a.out, r.PlannedOutputTokens)
 	if late, ok := results.Lateness(r); ok {
 		p.late = append(p.late, int64(late))
 	}
@@ -265,6 +268,17 @@ func (a *assembly) take(r *results.Result, from int) error {
 		a.sessions[s] = append(a.sessions[s], flight{r.Dispatched.Value, r.End.Value})
 	}
 	return nil
+}
+
+// add sums what is known.
+func add(sum **int64, n trace.Optional[int64]) {
+	if !n.Known {
+		return
+	}
+	if *sum == nil {
+		*sum = new(int64)
+	}
+	**sum += n.Value
 }
 
 // overlaps counts requests that were sent while an earlier one of their session was

@@ -17,7 +17,7 @@ var ofRows = regexp.MustCompile(`^[0-9]+ of [0-9]+ requests `)
 func (a *assembly) describe() error {
 	var first *results.Run
 	for i := range a.parts {
-		for n, o := range a.parts[i].runs {
+		for _, o := range a.parts[i].runs {
 			run := &o.Run
 			if first == nil {
 				first = run
@@ -27,9 +27,6 @@ func (a *assembly) describe() error {
 					probe.Requests = 0
 					a.run.Probe = &probe
 				}
-			}
-			if n == 0 {
-				a.plans += run.Planned.Requests
 			}
 			if run.Planned.UntilNS != nil {
 				a.run.Planned.UntilNS = run.Planned.UntilNS
@@ -53,9 +50,6 @@ func (a *assembly) describe() error {
 	if first == nil {
 		return errNothing
 	}
-	if a.run.Planned.UntilNS != nil { // how many there would be was for the endpoint to say
-		a.run.Planned.Requests = a.plans
-	}
 	return nil
 }
 
@@ -77,11 +71,14 @@ func (a *assembly) conclude() {
 			e.Lost += max(0, p.planned-p.own)
 		}
 	}
-	if a.run.Planned.UntilNS != nil {
+	if p := &a.run.Planned; p.UntilNS != nil { // how many there would be was for the endpoint to say
+		p.Requests, p.InputTokens, p.OutputTokens, p.ReuseTokens = e.Sent, a.in, a.out, nil
 		e.Lost = 0 // nobody knows how many it would have sent
 	}
 	e.Overlaps = a.overlaps()
-	e.Interrupted = a.stopped
+	if e.Interrupted = a.stopped && a.aborted == nil; a.aborted != nil {
+		e.Aborted = a.aborted.Error()
+	}
 	e.Unsent = max(0, a.run.Planned.Requests-e.Sent-e.Lost)
 	a.run.Ended = e
 }

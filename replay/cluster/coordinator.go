@@ -60,16 +60,19 @@ type Coordinator struct {
 	run     string
 	base    results.Run
 	survey  *replay.Survey
-	weights []int64 // of slots
-	rows    []int64 // likewise: requests
-	table   []int   // likewise: which worker has it at the start
-	keep    bool    // sessions together
+	cool    trace.Optional[time.Duration] // when the cool-down begins
+	weights []int64                       // of slots
+	rows    []int64                       // likewise: requests
+	table   []int                         // likewise: which worker has it at the start
+	keep    bool                          // sessions together
+	whole   bool                          // and not taken over in their midst
 	clock   *Clock
 
 	mu      sync.Mutex
 	members []*member // in the order of joining
 	start   int64     // instant of time 0; 0 = not yet
 	stop    bool
+	aborted error // why, where it was --abort-if
 	fail    string
 	denied  error // what the server does not let the coordinator do; the first
 	collect bool
@@ -134,7 +137,8 @@ func (c *Coordinator) Run(ctx context.Context) (*results.Run, error) {
 		return nil, err
 	}
 	observed(&c.base)
-	return c.gather(ctx)
+	run, err := c.gather(ctx)
+	return run, errors.Join(c.aborted, err)
 }
 
 func (c *Coordinator) bus() (Bus, string) {
@@ -158,7 +162,7 @@ func (c *Coordinator) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.base, c.survey = *base, survey
+	c.base, c.survey, c.whole, c.cool = *base, survey, c.Config.WholeSessions(survey), survey.CoolFrom(c.Config)
 	return nil
 }
 
@@ -270,6 +274,7 @@ func (c *Coordinator) send(ctx context.Context) (observed func(*results.Run), er
 			c.Config.Progress(c.progress())
 		}
 		c.mu.Lock()
+		c.abort()
 		over := c.count((*member).sends) == 0
 		c.collect = over
 		c.mu.Unlock()
@@ -279,6 +284,18 @@ func (c *Coordinator) send(ctx context.Context) (observed func(*results.Run), er
 			}
 			return observed, nil
 		}
+	}
+}
+
+// abort ends the run if too much of what has ended has failed. The caller holds mu.
+func (c *Coordinator) abort() {
+	var failed, ended int64
+	for _, m := range c.members {
+		failed, ended = failed+m.progress.Errors, ended+m.progress.Done
+	}
+	if err := c.Config.Abort(failed, ended); err != nil && !c.stop {
+		c.aborted, c.stop = err, true
+		c.Log("%v", err)
 	}
 }
 
@@ -338,7 +355,7 @@ func (c *Coordinator) gather(ctx context.Context) (*results.Run, error) {
 // assemble makes one run directory of what is here.
 func (c *Coordinator) assemble(ctx context.Context) (*results.Run, error) {
 	c.mu.Lock()
-	a := assembly{run: c.base, dir: c.Config.Dir, stopped: c.stop, keep: c.keep}
+	a := assembly{run: c.base, dir: c.Config.Dir, stopped: c.stop, aborted: c.aborted, keep: c.keep}
 	for _, m := range c.members {
 		p := part{name: m.name, planned: m.planned, silent: m.silence, lostAt: m.lostAt, lostWhy: m.lostWhy, lost: m.lost, took: len(m.takeover), host: m.host, slots: m.slots}
 		if !m.delivered && !m.lost {

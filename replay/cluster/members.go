@@ -20,12 +20,14 @@ type member struct {
 	index       int
 	local       bool // its directory is on this machine
 	slots       slotSet
-	owned       []uint16 // now, with what it took over
+	owned       [][]uint16 // slots of each leg, unless others took them over
+	places      []int      // likewise; 0 where there are none
 	planned     int64
 
 	state    string
 	err, fix string
 	legs     int
+	reach    []*promise
 	progress replay.Progress
 	late     time.Duration // largest since it was last shown
 	clock    *Estimate
@@ -103,13 +105,15 @@ func (c *Coordinator) admit(name string, h *hello) welcome {
 // give gives a new member its slots. The caller holds mu.
 func (c *Coordinator) give(m *member) {
 	m.slots = newSlotSet()
+	var owned []uint16
 	for slot, to := range c.owners() {
 		if to == m.index {
 			m.slots.add(uint16(slot))
-			m.owned = append(m.owned, uint16(slot))
+			owned = append(owned, uint16(slot))
 			m.planned += c.rows[slot]
 		}
 	}
+	m.owned, m.places = [][]uint16{owned}, []int{c.Config.Places(m.index, c.Workers)}
 }
 
 // owners is who has each slot at the start. The caller holds mu.
@@ -121,15 +125,20 @@ func (c *Coordinator) owners() []int {
 }
 
 func (c *Coordinator) planFor(m *member) *plan {
-	return &plan{
+	p := &plan{
 		Run: c.run, Index: m.index, Of: c.Workers, Args: c.Args, Path: c.Config.Trace, Sessions: c.keep, Slots: m.slots, Mine: m.planned,
 		Lease: c.lease(), TakeOver: c.takesOver(), Base: c.base,
+		Closed: c.Config.Closed(), Places: c.Config.Places(0, 1),
 	}
+	if at, ok := c.cool.Get(); ok {
+		p.CoolFrom = &at
+	}
+	return p
 }
 
 // takesOver tells whether others send what a lost worker has not.
 func (c *Coordinator) takesOver() bool {
-	return c.OnLoss != LossFail && c.Config.HasDueTimes() && c.Config.MaxInFlight == 0 && c.Workers > 1
+	return c.OnLoss != LossFail && c.Workers > 1
 }
 
 // onBeat answers a worker.
@@ -159,7 +168,7 @@ func (c *Coordinator) orders(name string, b *beat) orders {
 	m.silence = max(m.silence, time.Since(m.seen))
 	m.seen = time.Now()
 	b.Progress.Keep(&m.progress)
-	m.state, m.err, m.fix, m.legs, m.progress, m.clock = b.State, b.Error, b.Fix, b.Legs, b.Progress, b.Clock
+	m.state, m.err, m.fix, m.legs, m.reach, m.progress, m.clock = b.State, b.Error, b.Fix, b.Legs, b.Reach, b.Progress, b.Clock
 	m.late = max(m.late, b.Progress.Lateness)
 	m.delivered = m.delivered || b.Delivered
 	o := orders{Start: c.start, Stop: c.stop, Fail: c.fail, Collect: c.collect, Upload: !m.local, Shares: c.wishFor(m, b.Want), Bye: m.delivered}
@@ -222,35 +231,6 @@ func (c *Coordinator) losses() error {
 		c.Log("all workers are lost")
 	}
 	return nil
-}
-
-// takeOver shares what a lost member had among the others. The caller holds mu.
-func (c *Coordinator) takeOver(m *member) {
-	var rest []*member
-	var load []int64
-	for _, other := range c.members {
-		if !other.lost && !other.over {
-			rest = append(rest, other)
-			load = append(load, 0)
-		}
-	}
-	if !c.takesOver() || c.stop || len(rest) == 0 {
-		return
-	}
-	from := c.now() + takeOverIn
-	sets := make([]slotSet, len(rest))
-	for i := range sets {
-		sets[i] = newSlotSet()
-	}
-	for slot, i := range spread(slices.Clone(m.owned), c.weights, load) {
-		sets[i].add(slot)
-		rest[i].owned = append(rest[i].owned, slot)
-	}
-	for i, other := range rest {
-		other.takeover = append(other.takeover, takeover{From: from, Slots: sets[i]})
-	}
-	m.owned = nil
-	c.Log("%d workers take over its shard from %v on", len(rest), from.Round(time.Millisecond))
 }
 
 // farewell waits until the processes have ended, for a while.

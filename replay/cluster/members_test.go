@@ -90,7 +90,8 @@ func TestLeases(t *testing.T) {
 func TestWorkerFences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var why error
-		w := &Worker{state: stateRunning, plan: plan{Lease: DefaultLease, TakeOver: true}, answered: time.Now(), stop: func(err error) { why = err }, Log: func(string, ...any) {}}
+		w := &Worker{state: stateRunning, Clock: NewClock(0), plan: plan{Lease: DefaultLease, TakeOver: true}, stop: func(err error) { why = err }, Log: func(string, ...any) {}}
+		w.answered.Store(w.Clock.Now())
 		time.Sleep(11 * time.Second)
 		if err := w.silent(); err != nil || why != nil || w.state != stateRunning {
 			t.Fatalf("a cut of 11 s disturbs the sending: %v, %v", err, why)

@@ -30,17 +30,20 @@ type welcome struct {
 // A plan is all that a worker needs to send its shard. Keys and the values of headers
 // are in the environment of each worker, and not in it; --extra-body is.
 type plan struct {
-	Run      string        `json:"run"` // a name of its own for this run
-	Index    int           `json:"index"`
-	Of       int           `json:"of"`
-	Args     []string      `json:"args,omitempty"` // flags of reprise replay; in no file, for extra bodies may be secrets
-	Path     string        `json:"path"`           // of the trace, where the coordinator has it
-	Sessions bool          `json:"sessions"`
-	Slots    slotSet       `json:"slots"`
-	Mine     int64         `json:"mine"`  // requests in them
-	Lease    time.Duration `json:"lease"` // a worker that is silent for longer is lost
-	TakeOver bool          `json:"take_over"`
-	Base     results.Run   `json:"base"` // what run.json says of the whole run, as known before it
+	Run      string         `json:"run"` // a name of its own for this run
+	Index    int            `json:"index"`
+	Of       int            `json:"of"`
+	Args     []string       `json:"args,omitempty"` // flags of reprise replay; in no file, for extra bodies may be secrets
+	Path     string         `json:"path"`           // of the trace, where the coordinator has it
+	Sessions bool           `json:"sessions"`
+	Slots    slotSet        `json:"slots"`
+	Mine     int64          `json:"mine"`  // requests in them
+	Lease    time.Duration  `json:"lease"` // a worker that is silent for longer is lost
+	TakeOver bool           `json:"take_over"`
+	Closed   bool           `json:"closed,omitempty"`
+	Places   int            `json:"places,omitempty"`    // of the whole run
+	CoolFrom *time.Duration `json:"cool_from,omitempty"` // when the cool-down begins
+	Base     results.Run    `json:"base"`                // what run.json says of the whole run, as known before it
 }
 
 // A beat says how far a worker is.
@@ -50,7 +53,8 @@ type beat struct {
 	State     string          `json:"state"` // stateReady, ...
 	Error     string          `json:"error,omitempty"`
 	Fix       string          `json:"fix,omitempty"`
-	Legs      int             `json:"legs"` // shards that it has begun, taken over or its own
+	Legs      int             `json:"legs"`            // shards that it has begun, taken over or its own
+	Reach     []*promise      `json:"reach,omitempty"` // of each leg of a closed loop; null = not known yet
 	Progress  replay.Progress `json:"progress"`
 	Clock     *Estimate       `json:"clock,omitempty"`
 	Want      []int           `json:"want,omitempty"` // legs whose share it needs: the trace is not at the plan's path
@@ -81,18 +85,6 @@ type orders struct {
 	Upload   bool       `json:"upload,omitempty"`   // over the bus; else the coordinator sees the directory
 	Bye      bool       `json:"bye,omitempty"`
 	Shares   []share    `json:"shares,omitempty"` // of those that the beat wants, what is in the object store
-}
-
-// A takeover gives a worker a part of the shard of one that was lost: what is due
-// from a time on.
-type takeover struct {
-	From  time.Duration `json:"from"`
-	Slots slotSet       `json:"slots"`
-}
-
-// shard is what is taken over.
-func (t *takeover) shard(sessions bool) replay.Shard {
-	return replay.Shard{Owns: t.Slots.has, Sessions: sessions, From: t.From}
 }
 
 // A piece is the answer to a piece of a file: where the next begins.

@@ -163,6 +163,7 @@ func TestWorkersFetchTheirShares(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes as long as a lease and a trace")
 	}
+	t.Parallel()
 	const n = 1000
 	s := newStage(t, replay.Config{}, evenly(n, 5*time.Millisecond))
 	run, rows, err := s.run(3, 100, func(i int) bool { return i == 1 })
@@ -190,4 +191,46 @@ func TestWorkersFetchTheirShares(t *testing.T) {
 	}) {
 		t.Errorf("%d took over; the coordinator said %q", taken, s.said)
 	}
+}
+
+// TestClosedLoopIsTakenOver: of a worker's shard of a closed loop, what it has certainly
+// not begun goes to the others with its places, and nothing is sent twice.
+func TestClosedLoopIsTakenOver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as a lease and a run")
+	}
+	t.Parallel()
+	const n = 6000
+	rows := evenly(200, time.Millisecond)
+	for i := range rows {
+		rows[i].OutputTokens = trace.Some(int64(6))
+		if i%3 > 0 {
+			rows[i].Session = trace.Some(fmt.Sprint("s", i/3))
+		}
+		if i%3 == 2 {
+			rows[i].After, rows[i].Delay = []trace.Dependency{{ID: int64(i - 1), Kind: trace.AfterTurn}}, trace.Some(time.Duration(0))
+		}
+	}
+	s := newStage(t, replay.Config{Selection: replay.Selection{Load: replay.Load{Kind: replay.LoadConcurrency, N: 6}, Recycle: true, Limit: n}}, rows)
+	run, got, err := s.run(3, 300, func(i int) bool { return i == 1 })
+	if err != nil {
+		t.Fatalf("%v\n%v", err, s.said)
+	}
+	s.once()
+	lost, took := int(run.Ended.Lost), 0
+	for _, w := range run.Workers {
+		took += w.TookOver
+	}
+	if len(got)+lost != n || lost == 0 || took != 2 || lost >= n/3 {
+		t.Errorf("%d results, %d lost, %d took over; the coordinator said %q", len(got), lost, took, s.said)
+	}
+	for key, r := range got {
+		if r.Outcome != results.OutcomeOK {
+			t.Fatalf("request %v: %s %s", key, r.Outcome, r.Cause.Value)
+		}
+		if late, ok := results.Lateness(&r); ok && late > 2*time.Second {
+			t.Fatalf("request %v is %v late: its place was not free so early", key, late)
+		}
+	}
+	t.Logf("%d results and %d lost of %d", len(got), lost, n)
 }

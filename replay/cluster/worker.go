@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -51,31 +52,34 @@ type Worker struct {
 	// Parent is closed when the process that started this one is gone; nil = none did.
 	Parent <-chan struct{}
 
+	answered atomic.Int64 // by Clock: when the last beat left that was answered
+
 	nc    *nats.Conn
 	nonce string
 	plan  plan
 	whole bool // the trace is at the plan's path
 
-	mu       sync.Mutex
-	state    string
-	err      error
-	start    int64 // 0 of the run, by this clock; 0 = not known
-	first    Estimate
-	clock    filter
-	legs     []*leg
-	wants    map[int]chan share // by leg
-	fresh    bool               // progress with histograms that no beat has carried
-	answered time.Time
-	denied   error         // what the server does not let this worker do; the first
-	started  chan struct{} // closed when start is known
-	stop     context.CancelCauseFunc
-	sending  sync.WaitGroup
+	mu      sync.Mutex
+	state   string
+	err     error
+	start   int64 // 0 of the run, by this clock; 0 = not known
+	first   Estimate
+	clock   filter
+	legs    []*leg
+	wants   map[int]chan share // by leg
+	fresh   bool               // progress with histograms that no beat has carried
+	denied  error              // what the server does not let this worker do; the first
+	started chan struct{}      // closed when start is known
+	stop    context.CancelCauseFunc
+	sending sync.WaitGroup
 }
 
 // A leg is one run of a worker: its own shard, or what it took over.
 type leg struct {
 	shard    replay.Shard
 	progress replay.Progress
+	places   int // of a leg that was taken over
+	pace     pace
 	over     bool
 }
 
@@ -96,7 +100,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	w.Log("joined as worker %d of %d, with %d of %d requests", w.plan.Index+1, w.plan.Of, w.plan.Mine, w.plan.Base.Planned.Requests)
-	w.answered = time.Now()
+	w.answered.Store(w.Clock.Now())
 	sending, stop := context.WithCancelCause(ctx)
 	w.mu.Lock()
 	w.stop = stop
@@ -199,7 +203,7 @@ func host() results.Host {
 // prepare looks for the trace and begins the first leg.
 func (w *Worker) prepare(ctx context.Context) {
 	w.findTrace()
-	w.begin(ctx, replay.Shard{Owns: w.plan.Slots.has, Sessions: w.plan.Sessions})
+	w.begin(ctx, replay.Shard{Owns: w.plan.Slots.has, Sessions: w.plan.Sessions}, 0)
 }
 
 func (w *Worker) fail(err error) {
@@ -210,11 +214,11 @@ func (w *Worker) fail(err error) {
 	}
 }
 
-// begin begins a leg.
-func (w *Worker) begin(ctx context.Context, shard replay.Shard) {
+// begin begins a leg; places are those that come with what is taken over.
+func (w *Worker) begin(ctx context.Context, shard replay.Shard, places int) {
 	w.mu.Lock()
 	n := len(w.legs)
-	l := &leg{shard: shard, progress: replay.Progress{NextDue: -1}}
+	l := &leg{shard: shard, places: places, progress: replay.Progress{NextDue: -1}}
 	w.legs = append(w.legs, l)
 	w.mu.Unlock()
 	w.sending.Go(func() {
@@ -250,7 +254,11 @@ func (w *Worker) replay(ctx context.Context, n int, l *leg) error {
 	if err != nil {
 		return err
 	}
-	c.Share(w.plan.Index, w.plan.Of)
+	if places := c.Places(w.plan.Index, w.plan.Of); n > 0 {
+		c.SetPlaces(l.places)
+	} else if places > 0 {
+		c.SetPlaces(places)
+	}
 	if n > 0 || w.plan.Index > 0 {
 		c.Flush = "" // once for the run
 	}
@@ -266,8 +274,14 @@ func (w *Worker) replay(ctx context.Context, n int, l *leg) error {
 		p.Lateness = max(p.Lateness, l.progress.Lateness) // until a beat has taken it
 		l.progress, w.fresh = p, true
 	}
-	c.Histograms = true
-	c.Start = w.await
+	c.Histograms, c.AbortErrorRate = true, 0 // the coordinator looks at all requests
+	if at := w.plan.CoolFrom; at != nil {
+		c.CoolFrom = trace.Some(*at)
+	}
+	if w.plan.TakeOver {
+		c.Admit = w.admit(l, w.plan.Closed)
+	}
+	c.Start = func(ctx context.Context) (time.Time, error) { return w.await(ctx, l) }
 	run, err := replay.Run(ctx, *c)
 	if run != nil && run.Ended != nil && ctx.Err() != nil {
 		return nil // it was stopped, and says so
@@ -283,7 +297,7 @@ func (w *Worker) startsAt() int64 {
 }
 
 // await reports that all is ready, and waits for the start.
-func (w *Worker) await(ctx context.Context) (time.Time, error) {
+func (w *Worker) await(ctx context.Context, l *leg) (time.Time, error) {
 	w.mu.Lock()
 	if w.state == statePreparing {
 		w.state = stateReady
@@ -299,6 +313,7 @@ func (w *Worker) await(ctx context.Context) (time.Time, error) {
 	if w.state == stateReady || w.state == stateDone {
 		w.state = stateRunning
 	}
+	l.pace.begin(max(w.start, w.Clock.Now()))
 	return w.Clock.At(w.start), nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"reprise/replay"
 	"reprise/trace"
 )
 
@@ -53,8 +52,8 @@ func (w *Worker) beats(ctx context.Context) (*orders, error) {
 func (w *Worker) beat(ctx context.Context, delivered bool) (*orders, error) {
 	b := w.report()
 	b.Delivered = delivered
-	at := time.Now()
-	b.Sent = w.Clock.Now()
+	at := w.Clock.Now()
+	b.Sent = at
 	var o orders
 	if err := w.call(ctx, "beat", b, &o); err != nil {
 		return nil, err
@@ -62,7 +61,10 @@ func (w *Worker) beat(ctx context.Context, delivered bool) (*orders, error) {
 	back := w.Clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.answered = at
+	w.answered.Store(at)
+	for _, l := range w.legs[:b.Legs] {
+		l.pace.heard()
+	}
 	if o.There != 0 {
 		w.clock.add(Sample{b.Sent, o.There, o.Answered, back})
 	}
@@ -73,7 +75,7 @@ func (w *Worker) beat(ctx context.Context, delivered bool) (*orders, error) {
 func (w *Worker) report() beat {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b := beat{Nonce: w.nonce, State: w.state, Legs: len(w.legs), Want: w.wanted()}
+	b := beat{Nonce: w.nonce, State: w.state, Legs: len(w.legs), Want: w.wanted(), Reach: w.reach()}
 	if w.err != nil {
 		b.Error, b.Fix = w.err.Error(), trace.Fix(w.err)
 	}
@@ -113,18 +115,17 @@ func (w *Worker) obey(ctx context.Context, o *orders) (done bool, err error) {
 		w.keep()
 		w.mu.Lock()
 	}
-	var more []replay.Shard
+	var more []takeover
 	if w.state == stateRunning || w.state == stateDone {
-		for _, t := range o.Takeover { // only this goroutine adds to the legs that the beat has counted
-			more = append(more, t.shard(w.plan.Sessions))
+		if more = o.Takeover; len(more) > 0 { // only this goroutine adds to the legs that the beat has counted
 			w.state = stateRunning
 		}
 	}
 	done = o.Collect && (w.state == stateDone || w.state == stateFenced && w.allOver())
 	w.mu.Unlock()
-	for _, shard := range more {
-		w.Log("takes over a part of a lost worker's shard, from %v on", shard.From)
-		w.begin(ctx, shard)
+	for _, t := range more {
+		w.Log("takes over a part of a lost worker's shard, from %v on", t.From)
+		w.begin(ctx, t.shard(w.plan.Sessions), t.Places)
 	}
 	return done, nil
 }
@@ -134,12 +135,8 @@ func (w *Worker) obey(ctx context.Context, o *orders) (done bool, err error) {
 func (w *Worker) silent() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	silence := time.Since(w.answered)
-	if w.plan.TakeOver && silence > time.Duration(fenceAfter*float64(w.plan.Lease)) && (w.state == stateRunning || w.state == stateReady) {
-		w.state = stateFenced
-		w.stop(errFenced)
-		w.Log("heard nothing for %v and stops sending, since others take over", silence.Round(time.Millisecond))
-	}
+	silence := w.silence()
+	w.fence(silence)
 	if silence < max(orphanAfter, 2*w.plan.Lease) || w.state == stateRunning {
 		return nil
 	}
