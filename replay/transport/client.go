@@ -14,8 +14,8 @@ import (
 )
 
 // A Client sends exchanges to one address. It keeps connections for reuse and
-// opens one for every exchange that finds none, so no exchange waits for
-// another.
+// dials for every exchange that finds none, so that no exchange has to wait for
+// another to end.
 type Client struct {
 	dial  func(ctx context.Context) (net.Conn, error)
 	now   func() time.Duration
@@ -32,6 +32,7 @@ type Client struct {
 	idle    []*conn
 	conns   map[*conn]bool
 	stop    error    // set by Cut
+	waiting waiting  // for a connection
 	dialing *dialing // the last
 	hasty   bool     // the server has closed a connection right behind an answer
 }
@@ -59,8 +60,8 @@ func (c *Client) Send(x *Exchange) {
 		}
 	}
 	c.live.Add(1)
+	c.await(x)
 	c.mu.Unlock()
-	go c.open(x)
 }
 
 // Some servers promise to keep a connection and close it right behind the
@@ -153,6 +154,7 @@ type conn struct {
 
 	mu      sync.Mutex
 	x       *Exchange // in flight
+	stop    error     // set by cut
 	dead    bool
 	writing bool          // a goroutine writes what Send could not
 	wakes   time.Duration // when the read deadline is, if timed
@@ -169,7 +171,10 @@ func (k *conn) start(x *Exchange, reused bool) bool {
 	}
 	x.Reused = reused
 	x.Connected, x.HasConnected = k.client.now(), true
-	k.x = x
+	if k.x = x; k.stop != nil {
+		k.giveUp()
+		return true
+	}
 	if k.out == nil {
 		k.later(x, 0)
 		return true
@@ -255,10 +260,14 @@ func (k *conn) wakeIn(d time.Duration) {
 func (k *conn) cut(cause error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.x == nil {
-		return
+	if k.stop = cause; k.x != nil {
+		k.giveUp()
 	}
-	k.x.stop = cause
+}
+
+// giveUp has the reader end the exchange. The caller holds mu.
+func (k *conn) giveUp() {
+	k.x.stop = k.stop
 	k.nc.SetDeadline(time.Unix(1, 0))
 }
 
@@ -465,7 +474,7 @@ func plain(err error) error {
 	return fmt.Errorf("connection broke: %w", err)
 }
 
-// resend sends x again on a new connection and says so in the exchange.
+// resend sends x again on another connection and says so in the exchange.
 func (k *conn) resend(x *Exchange) {
 	k.release(x)
 	x.Resent = true
@@ -475,9 +484,9 @@ func (k *conn) resend(x *Exchange) {
 	x.writeErr = nil
 	c := k.client
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.live.Add(1)
-	c.mu.Unlock()
-	go c.open(x)
+	c.await(x)
 }
 
 // release waits for the write of x, ending it if it still hangs, and returns
@@ -509,14 +518,31 @@ func (k *conn) finish(x *Exchange, end End, err error, at time.Duration, reusabl
 		k.busy.Store(true)
 		c := k.client
 		c.mu.Lock()
+		var next *Exchange
 		if again = c.stop == nil; again {
-			c.idle = append(c.idle, k)
+			next = c.offer(k)
 		}
 		c.mu.Unlock()
+		if next != nil {
+			k.start(next, true)
+			c.Reuses.Add(1)
+		}
 	}
 	x.Sink.Done(x)
 	k.busy.Store(false)
 	return again
+}
+
+// offer puts a connection where exchanges find it; the one that is returned has waited
+// for it and is to be started on it. The caller holds mu.
+func (c *Client) offer(k *conn) *Exchange {
+	if !c.hasty {
+		if x := c.waiting.take(); x != nil {
+			return x
+		}
+	}
+	c.idle = append(c.idle, k)
+	return nil
 }
 
 // closed takes the connection out of the client.

@@ -51,7 +51,7 @@ type Exchange struct {
 	Connected, SentEnd, FirstByte, Ended time.Duration
 	HasConnected, HasSentEnd, HasByte    bool // HasSentEnd: see Written
 	Reused                               bool // found an open connection
-	Resent                               bool // the open connection turned out closed, so it was sent again on a new one
+	Resent                               bool // the open connection turned out closed, so it was sent again on another
 	BytesOut, BytesIn                    int64
 	End                                  End
 	Err                                  error
@@ -61,6 +61,9 @@ type Exchange struct {
 	lastToken atomic.Int64 // offset
 	written   atomic.Bool
 	headSeen  bool
+
+	behind *Exchange     // in the line of those that wait for a connection; with the client's mu
+	asked  time.Duration // since when it does
 
 	stop     error // from outside; with the connection's mu
 	writeErr error // the same
