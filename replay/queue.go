@@ -23,6 +23,7 @@ type queue struct {
 	room    chan struct{} // holds one when there is room for many more: flights and bytes have fallen by an eighth
 	waits   atomic.Bool   // put waits for room
 	once    sync.Once     // for ready
+	soon    int           // requests of the beginning; set before ready is closed
 	err     error         // why the trace could not be read on; set before flights is closed
 }
 
@@ -34,7 +35,7 @@ func (r *run) prepare(ctx context.Context) *queue {
 	before := map[string]time.Duration{} // by session: recorded end of the turn before
 	go func() {
 		defer close(q.flights)
-		n := 0
+		n, first, begun := 0, time.Duration(0), false
 		q.err = r.c.each(ctx, func(b *trace.Batch, row int, s start) error {
 			f := r.flight(b, row, s)
 			f.seq = s.seq
@@ -51,7 +52,15 @@ func (r *run) prepare(ctx context.Context) *queue {
 			if q.put(ctx, f) != nil {
 				return context.Cause(ctx)
 			}
-			if n++; n == firstRequests || q.bytes.Load() >= aheadBytes {
+			if n == 0 {
+				first = s.due
+			}
+			n++
+			later := s.due >= first+beginning
+			if !begun && !later {
+				q.soon = n
+			}
+			if begun = begun || later && n >= firstRequests || n == aheadRequests || q.bytes.Load() >= aheadBytes; begun {
 				q.filled()
 			}
 			return nil
@@ -59,6 +68,31 @@ func (r *run) prepare(ctx context.Context) *queue {
 		q.filled()
 	}()
 	return q
+}
+
+// beginning is the stretch from the first due time on whose requests are rendered, and
+// have connections, before the run begins: they come so soon after one another that
+// hardly one is over when the next is due.
+const beginning = 50 * time.Millisecond
+
+// connectTime bounds how long a run waits for these connections.
+const connectTime = 2 * time.Second
+
+// connect opens connections for the requests of the beginning. One that fails is for
+// its request to report.
+func (r *run) connect(ctx context.Context, q *queue) {
+	n := q.soon
+	if l := r.c.Selection.Load; l.Kind != "" {
+		n = min(n, l.N)
+	}
+	if r.c.MaxInFlight > 0 {
+		n = min(n, r.c.MaxInFlight)
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	for i, t := range r.targets {
+		t.client.Open(ctx, (n+len(r.targets)-1-i)/len(r.targets))
+	}
 }
 
 // ahead tells whether texts are made before their requests are wanted. Think pacing

@@ -233,6 +233,7 @@ func (r *run) do(ctx context.Context) error {
 	r.nextDue.Store(-1)
 	q.next = &r.nextDue
 	q.fill() // so that the request due at 0 is not late for being rendered
+	r.connect(ctx, q)
 	loud := quiet()
 	defer loud()
 	usage := measureClient()

@@ -59,7 +59,6 @@ func (c *Client) Send(x *Exchange) {
 			return
 		}
 	}
-	c.live.Add(1)
 	c.await(x)
 	c.mu.Unlock()
 }
@@ -115,6 +114,8 @@ func (c *Client) Cut(cause error) {
 	c.close(cause)
 	c.mu.Lock()
 	c.stop = cause
+	c.waiting.over = true
+	c.dialOn()
 	conns := make([]*conn, 0, len(c.conns))
 	for k := range c.conns {
 		conns = append(conns, k)
@@ -485,7 +486,6 @@ func (k *conn) resend(x *Exchange) {
 	c := k.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.live.Add(1)
 	c.await(x)
 }
 

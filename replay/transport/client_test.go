@@ -295,6 +295,7 @@ func TestReceiveDelay(t *testing.T) {
 		t.Skipf("no loopback: %v", err)
 	}
 	defer l.Close()
+	stalls := make(chan bool)
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	serving.Go(func() {
@@ -305,8 +306,8 @@ func TestReceiveDelay(t *testing.T) {
 		defer s.Close()
 		readRequest(s)
 		io.WriteString(s, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc")
-		time.Sleep(2 * time.Millisecond)
-		io.WriteString(s, "def") // while the client is stalled
+		<-stalls
+		io.WriteString(s, "def")
 	})
 	start := time.Now()
 	c := NewClient(func(ctx context.Context) (net.Conn, error) {
@@ -317,6 +318,7 @@ func TestReceiveDelay(t *testing.T) {
 	var got []byte
 	x, _ := send(c, &Exchange{}, &listener{body: func(p []byte) {
 		if got = append(got, p...); string(got) == "abc" {
+			close(stalls)
 			time.Sleep(stall)
 		}
 	}})

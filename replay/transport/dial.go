@@ -4,18 +4,34 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// A request that finds no open connection waits for one, and a dial begins with it.
-// It takes what comes first: a connection that is ready, whoever dialled it, or one
-// whose exchange has ended. Were each to wait for its own dial, a client or a server
+// A request that finds no open connection waits for one, and a dial begins for it.
+// It takes what comes first: a connection that is ready, whoever it was dialled for, or
+// one whose exchange has ended. Were each to wait for its own dial, a client or a server
 // that is behind would open ever more connections, and be behind for opening them.
 type waiting struct {
 	first, last *Exchange // linked by Exchange.behind, the oldest first
+	undialed    *Exchange // the first for which no dial has begun
 	n           int
-	dials       int // that are under way; at least n
+	ticket      uint64 // the last that was given
+	dials       int    // under way
+	young       int    // of these, begun since the last beat
+	beat        int    // counts beats
+	beats       bool   // another beat comes
+	over        bool   // dials only fail
 }
+
+// A dial costs processor time when it begins, some 0.1 ms, and waits for the network
+// then. At most youngDials begin in a dialBeat unless others end: so many that hardly
+// anybody waits for that, and so few that what is to be read is read in between.
+const (
+	youngDials = 32
+	dialBeat   = time.Millisecond
+)
 
 func (w *waiting) add(x *Exchange) {
 	if w.last == nil {
@@ -23,24 +39,28 @@ func (w *waiting) add(x *Exchange) {
 	} else {
 		w.last.behind = x
 	}
-	w.last = x
+	if w.last = x; w.undialed == nil {
+		w.undialed = x
+	}
 	w.n++
+	w.ticket++
+	x.ticket = w.ticket
 }
 
 // take returns the oldest, which waits no more; nil if there is none.
 func (w *waiting) take() *Exchange {
-	x := w.first
-	if x != nil {
-		w.drop(x)
+	if w.first == nil {
+		return nil
 	}
-	return x
+	return w.drop(w.first.ticket)
 }
 
-// drop tells whether x was waiting; it is not any more.
-func (w *waiting) drop(x *Exchange) bool {
+// drop returns who waits with a ticket, and waits no more; nil if nobody does. Exchanges
+// are used again, tickets are not.
+func (w *waiting) drop(ticket uint64) *Exchange {
 	var before *Exchange
-	for y := w.first; y != nil; before, y = y, y.behind {
-		if y != x {
+	for x := w.first; x != nil; before, x = x, x.behind {
+		if x.ticket != ticket {
 			continue
 		}
 		if before == nil {
@@ -48,42 +68,67 @@ func (w *waiting) drop(x *Exchange) bool {
 		} else {
 			before.behind = x.behind
 		}
+		if w.undialed == x {
+			w.undialed = x.behind
+		}
 		if w.last == x {
 			w.last = before
 		}
 		x.behind = nil
 		w.n--
-		return true
+		return x
 	}
-	return false
+	return nil
 }
 
-// holds tells whether x waits.
-func (w *waiting) holds(x *Exchange) bool { return x.behind != nil || w.last == x }
+// next returns for whom a dial is to begin now; nil for nobody.
+func (w *waiting) next() *Exchange {
+	if w.dials >= w.n || w.young >= youngDials && !w.over {
+		return nil
+	}
+	x := w.undialed
+	if x == nil {
+		return w.first // what was dialled for it has gone to another
+	}
+	w.undialed = x.behind
+	return x
+}
 
-// await lets x wait for a connection. The caller holds mu, and has counted the
-// goroutine in live.
+// await lets x wait for a connection. The caller holds mu.
 func (c *Client) await(x *Exchange) {
 	x.asked = c.now()
 	c.waiting.add(x)
-	c.waiting.dials++
-	go c.open(x)
+	c.dialOn()
 }
 
-// toDial is for whom the dial that began for x goes on: for x while it waits, else for
-// the oldest if there are fewer dials than exchanges that wait, else for nobody.
-func (c *Client) toDial(x *Exchange) *Exchange {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch w := &c.waiting; {
-	case w.holds(x):
-		return x
-	case w.n >= w.dials:
-		return w.first
-	default:
-		w.dials--
-		return nil
+// dialOn begins the dials that are wanted. The caller holds mu.
+func (c *Client) dialOn() {
+	w := &c.waiting
+	for x := w.next(); x != nil; x = w.next() {
+		w.dials++
+		w.young++
+		c.live.Add(1)
+		go c.open(dial{x.ticket, x.asked, x.Limits.Total, w.beat})
 	}
+	if w.dials < w.n && !w.beats {
+		w.beats = true
+		time.AfterFunc(dialBeat, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			w.beats, w.young = false, 0
+			w.beat++
+			c.dialOn()
+		})
+	}
+}
+
+// dialEnded notes that a dial of some beat has ended. The caller holds mu.
+func (c *Client) dialEnded(beat int) {
+	w := &c.waiting
+	if w.dials--; beat == w.beat && w.young > 0 {
+		w.young--
+	}
+	c.dialOn()
 }
 
 // A dialing is the context of the dials that begin in a burst: one of its own for
@@ -99,14 +144,14 @@ type dialing struct {
 // sharing the context of another.
 const dialingBurst = time.Millisecond
 
-// beginDial returns a context that ends when the limit of x passes; dialed is to be
-// called after the dial.
-func (c *Client) beginDial(x *Exchange) *dialing {
+// beginDial returns a context that ends when the limit passes; dialed is to be called
+// after the dial.
+func (c *Client) beginDial(of *dial) *dialing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	until := time.Duration(0)
-	if x.Limits.Total > 0 {
-		until = x.asked + x.Limits.Total
+	if of.total > 0 {
+		until = of.asked + of.total
 	}
 	if d := c.dialing; d != nil && d.users > 0 && d.until <= until && until-d.until < dialingBurst && (d.until == 0) == (until == 0) {
 		d.users++
@@ -128,53 +173,80 @@ func (c *Client) dialed(d *dialing) {
 	}
 }
 
-// open dials for x, or for another that waits when it is done; a dial needs a deep
-// stack, so the reader is another goroutine (see stage).
-func (c *Client) open(x *Exchange) {
+// A dial is what there is to know of one. The exchange that it began for may have ended
+// by another connection, and may be another request's by now.
+type dial struct {
+	ticket uint64
+	asked  time.Duration
+	total  time.Duration // limit
+	beat   int           // in which it began
+}
+
+// open dials; that needs a deep stack, so the reader is another goroutine (see stage).
+func (c *Client) open(d dial) {
 	defer c.live.Done()
-	for x = c.toDial(x); x != nil; x = c.toDial(x) {
-		d := c.beginDial(x)
-		nc, err := c.dial(d.ctx)
-		if err == nil {
-			c.dialed(d)
-			c.opened(nc)
-			return
-		}
-		end, cause := EndRefused, err
-		if stop := context.Cause(c.ctx); stop != nil {
-			end, cause = EndCut, stop
-		} else if d.ctx.Err() != nil {
-			end, cause = EndTimeout, fmt.Errorf("no connection within %v", x.Limits.Total)
-		}
-		c.dialed(d)
-		if c.refused(x) {
-			x.End, x.Err, x.Ended = end, cause, c.now()
-			x.Sink.Done(x)
-			return
-		}
+	in := c.beginDial(&d)
+	nc, err := c.dial(in.ctx)
+	late := in.ctx.Err() != nil
+	c.dialed(in)
+	if err == nil {
+		c.opened(nc, d.beat)
+		return
+	}
+	end, cause := EndRefused, err
+	if stop := context.Cause(c.ctx); stop != nil {
+		end, cause = EndCut, stop
+	} else if late {
+		end, cause = EndTimeout, fmt.Errorf("no connection within %v", d.total)
+	}
+	c.mu.Lock()
+	x := c.waiting.drop(d.ticket)
+	c.dialEnded(d.beat)
+	c.mu.Unlock()
+	if x != nil {
+		x.End, x.Err, x.Ended = end, cause, c.now()
+		x.Sink.Done(x)
 	}
 }
 
-// refused ends the wait of x for a dial that has failed; it is false if x has found
-// another connection by now.
-func (c *Client) refused(x *Exchange) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.waiting.holds(x) || !c.waiting.drop(x) {
-		return false
+// openAtOnce is how many connections are opened at a time ahead of the requests.
+const openAtOnce = 32
+
+// Open opens n connections ahead of requests that will need them at once, so that those
+// do not wait for one another's handshakes. It returns when they are open, or at the
+// first that fails: a request that needs it will say why.
+func (c *Client) Open(ctx context.Context, n int) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var opening sync.WaitGroup
+	left := atomic.Int64{}
+	left.Store(int64(n))
+	for range min(n, openAtOnce) {
+		opening.Go(func() {
+			for left.Add(-1) >= 0 {
+				nc, err := c.dial(ctx)
+				if err != nil {
+					cancel()
+					return
+				}
+				c.mu.Lock()
+				c.waiting.dials++
+				c.mu.Unlock()
+				c.opened(nc, -1)
+			}
+		})
 	}
-	c.waiting.dials--
-	return true
+	opening.Wait()
 }
 
 // opened gives a new connection to the exchange that has waited for the longest.
-func (c *Client) opened(nc net.Conn) {
+func (c *Client) opened(nc net.Conn, beat int) {
 	c.Opened.Add(1)
 	k := &conn{client: c, nc: nc, out: newSender(nc), in: newReceiver(nc), idleSince: c.now()}
 	if k.in == nil {
 		k.buf = make([]byte, readSize)
 	}
-	if x := c.ready(k); x != nil {
+	if x := c.ready(k, beat); x != nil {
 		k.start(x, false) // before the reader, so that it never sees the connection idle
 		if x.Written() {
 			x.Sink.OnSent() // on a connection that was open, it may have to be sent again
@@ -184,10 +256,9 @@ func (c *Client) opened(nc net.Conn) {
 }
 
 // ready takes in a new connection. The exchange that is returned is to be started on it.
-func (c *Client) ready(k *conn) *Exchange {
+func (c *Client) ready(k *conn, beat int) *Exchange {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waiting.dials--
 	c.conns[k] = true
 	c.live.Add(1)
 	if c.stop != nil {
@@ -197,5 +268,6 @@ func (c *Client) ready(k *conn) *Exchange {
 	if x == nil {
 		c.idle = append(c.idle, k)
 	}
+	c.dialEnded(beat)
 	return x
 }

@@ -63,6 +63,7 @@ type Exchange struct {
 	headSeen  bool
 
 	behind *Exchange     // in the line of those that wait for a connection; with the client's mu
+	ticket uint64        // likewise
 	asked  time.Duration // since when it does
 
 	stop     error // from outside; with the connection's mu

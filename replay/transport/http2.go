@@ -206,6 +206,9 @@ func (l *link) isReady() bool {
 	}
 }
 
+// Open implements Carrier: exchanges share connections, and none is opened ahead.
+func (h *HTTP2) Open(context.Context, int) {}
+
 // open dials for l.
 func (h *HTTP2) open(l *link) {
 	defer h.live.Done()
