@@ -45,9 +45,10 @@ type flight struct {
 	cause     string        // kind of the dependency that ended last
 	eligible  time.Duration
 
+	to       *target // nil until all is ready
 	x        transport.Exchange
 	response *protocol.Response
-	slab     *[]results.Entry // memory of the ledger, from when it is sent until it is recorded
+	slab     *[]results.Entry // memory of the ledger, from when all is ready until it is recorded
 	encoding string
 	retry    string
 	parts    int // ledger entries seen
@@ -77,9 +78,12 @@ func (f *flight) size() int64 {
 // 100,000 tokens take.
 const maxResponse = 256 << 20
 
-// send starts the exchange; it returns at once.
-func (f *flight) send(t *target) {
-	f.res.URL = t.name
+// ready makes all that can be made before the request is due.
+func (f *flight) ready(t *target) {
+	if f.to != nil || f.unsent != "" {
+		return
+	}
+	f.to, f.res.URL = t, t.name
 	var id [requestIDLen]byte
 	f.x.Request = t.request(*f.buf, f.run.room, f.run.requestID(id[:0], f.res.ID, f.res.Pass))
 	f.x.Limits = transport.Limits{Total: f.run.c.timeout(), Bytes: f.run.c.BytesTimeout, Token: f.run.c.TokenTimeout, MaxBytes: maxResponse}
@@ -95,8 +99,10 @@ func (f *flight) send(t *target) {
 	f.response.Account.Expected = int(min(f.res.PlannedOutputTokens.Or(0), 1<<20))
 	f.slab = f.run.slab()
 	f.response.Start(*f.slab)
-	t.client.Send(&f.x)
 }
+
+// send starts the exchange; it returns at once.
+func (f *flight) send() { f.to.client.Send(&f.x) }
 
 // OnSent implements transport.Sink.
 func (f *flight) OnSent() { f.sentAll() }

@@ -18,19 +18,20 @@ type queue struct {
 	taken   *flight
 	next    *atomic.Int64 // due time of taken, for those who look
 	cancel  context.CancelFunc
-	ready   chan struct{} // closed when the first flights are there
+	first   chan struct{} // closed when the first flights are there
+	ready   func(*flight) // told of each that Next returns
 	bytes   atomic.Int64  // of the bodies in flights
 	room    chan struct{} // holds one when there is room for many more: flights and bytes have fallen by an eighth
 	waits   atomic.Bool   // put waits for room
-	once    sync.Once     // for ready
-	soon    int           // requests of the beginning; set before ready is closed
+	once    sync.Once     // for first
+	soon    int           // requests of the beginning; set before first is closed
 	err     error         // why the trace could not be read on; set before flights is closed
 }
 
 // prepare renders the selected rows in order, until ctx ends.
 func (r *run) prepare(ctx context.Context) *queue {
 	ctx, cancel := context.WithCancel(ctx)
-	q := &queue{flights: make(chan *flight, aheadRequests), cancel: cancel, ready: make(chan struct{}), room: make(chan struct{}, 1)}
+	q := &queue{flights: make(chan *flight, aheadRequests), cancel: cancel, first: make(chan struct{}), room: make(chan struct{}, 1)}
 	r.renderer = newRenderer(r.c, r.survey.turns)
 	before := map[string]time.Duration{} // by session: recorded end of the turn before
 	go func() {
@@ -219,7 +220,7 @@ func (q *queue) put(ctx context.Context, f *flight) error {
 }
 
 // filled says that there is enough to begin with; it may be said again.
-func (q *queue) filled() { q.once.Do(func() { close(q.ready) }) }
+func (q *queue) filled() { q.once.Do(func() { close(q.first) }) }
 
 // Next implements Schedule.
 func (q *queue) Next() (time.Duration, bool) {
@@ -229,6 +230,7 @@ func (q *queue) Next() (time.Duration, bool) {
 	}
 	q.taken = f
 	q.next.Store(int64(f.due))
+	q.ready(f)
 	return f.due, true
 }
 
@@ -253,7 +255,7 @@ func (q *queue) full(requests int, bytes int64) bool {
 }
 
 // fill waits until the first flights are rendered.
-func (q *queue) fill() { <-q.ready }
+func (q *queue) fill() { <-q.first }
 
 // stop ends the rendering and waits for it.
 func (q *queue) stop() {

@@ -261,6 +261,7 @@ func (r *run) do(ctx context.Context) error {
 	case r.pacer != nil:
 		serr = r.paced(sending, q, wait)
 	default:
+		q.ready = func(f *flight) { f.ready(r.target(f.seq)) }
 		serr = dispatch(sending, q, wait, func(int, time.Duration) { r.send(sending, q.taken, q.taken.seq) })
 	}
 	done()
@@ -348,25 +349,31 @@ func (r *run) send(ctx context.Context, f *flight, seq int) {
 	r.flights.Add(1)
 	if f.unsent != "" {
 		f.res.Outcome, f.res.Cause = results.OutcomeUnsent, trace.Some(f.unsent)
-		f.res.URL = r.targets[seq%len(r.targets)].name
+		f.res.URL = r.target(seq).name
 		r.told(f, r.now())
 		r.finish(f)
 		return
 	}
 	r.begins(f)
-	if n, ok := f.res.PlannedInputTokens.Get(); ok {
-		add(&r.plannedIn, n)
-	}
-	if n, ok := f.res.PlannedOutputTokens.Get(); ok {
-		add(&r.plannedOut, n)
-	}
-	f.res.Dispatched = trace.Some(r.now())
 	r.sent.Add(1)
-	if late := int64(f.res.Dispatched.Value - f.res.Eligible.Value); late > r.worst.Load() {
+	f.ready(r.target(seq))
+	in, out, eligible := f.res.PlannedInputTokens, f.res.PlannedOutputTokens, f.res.Eligible.Value
+	now := r.now()
+	f.res.Dispatched = trace.Some(now)
+	f.send() // it may have ended when this returns, and be another request
+	if in.Known {
+		add(&r.plannedIn, in.Value)
+	}
+	if out.Known {
+		add(&r.plannedOut, out.Value)
+	}
+	if late := int64(now - eligible); late > r.worst.Load() {
 		r.worst.Store(late)
 	}
-	f.send(r.targets[seq%len(r.targets)])
 }
+
+// target is where a request goes.
+func (r *run) target(seq int) *target { return r.targets[seq%len(r.targets)] }
 
 // phase is that of a request.
 func (r *run) phase(f *flight, seq int) trace.Optional[string] {
