@@ -333,7 +333,7 @@ func (r *run) until(ctx context.Context, begin time.Time) (context.Context, cont
 
 // isOver tells that the duration has ended the sending.
 func (r *run) isOver(sending context.Context) bool {
-	return errors.Is(context.Cause(sending), errOver)
+	return sending.Err() != nil && errors.Is(context.Cause(sending), errOver)
 }
 
 // send acts on a request that is due.
