@@ -11,51 +11,64 @@ import (
 	"reprise/trace/results"
 )
 
-// A flight is one request, from rendering to its result.
+// A flight is one request, from rendering to its result. Thousands may be in flight,
+// so what only some need is apart.
 type flight struct {
-	run     *run
-	seq     int
-	due     time.Duration // by the schedule; for a row without a time, that of the row before
-	hasDue  bool
-	tree    int64  // see start
-	warm    bool   // likewise
-	last    bool   // likewise
-	session string // its conversation; another one in each pass
-	res     results.Result
-	unsent  string // why it cannot be sent; "" if it can
-	stream  bool
-	cancel  trace.Optional[time.Duration] // recorded: when the client gave up
-	choices int32
-	buf     *[]byte // room for the head of the request, and its body; until it is sent
-
-	row       *trace.Request // until it is rendered
+	*chain                  // nil unless there is a pacer
+	run       *run          // the run that it is of
+	seq       int           // see start
+	due       time.Duration // by the schedule; for a row without a time, that of the row before
+	eligible  time.Duration
+	tree      int64 // see start
+	hasDue    bool
+	warm      bool // see start
+	last      bool // likewise
+	stream    bool
 	rendered  bool
 	converses bool // its answer goes into the history of its session
-	said      ledger.Transcript
-	after     []trace.Dependency // see pacer
-	delay     trace.Optional[time.Duration]
-	gap       time.Duration // recorded since the end of the turn before, where there is no delay
-	missing   int           // requests that it waits for
-	depends   bool          // it comes after a request of this run
-	lastEnd   time.Duration // of those that it comes after
-	firstEnd  time.Duration // likewise
-	followed  int           // how many of them have ended
-	well      int           // of these without an error
-	skipped   bool          // left out for an error of one that it comes after
-	cause     string        // kind of the dependency that ended last
-	eligible  time.Duration
+	choices   int32
+	session   string // its conversation; another one in each pass
+	res       results.Result
+	unsent    string // why it cannot be sent; "" if it can
+
+	row  *trace.Request // until it is rendered
+	buf  *[]byte        // room for the head of the request, and its body; until it is sent
+	said ledger.Transcript
 
 	to       *target // nil until all is ready
 	x        transport.Exchange
 	response *protocol.Response
 	slab     *[]results.Entry // memory of the ledger, from when all is ready until it is recorded
 	encoding string
-	retry    string
 	parts    int // ledger entries seen
 }
 
+// A chain is what a pacer knows of a request.
+type chain struct {
+	after    []trace.Dependency
+	delay    trace.Optional[time.Duration]
+	gap      time.Duration // recorded since the end of the turn before, where there is no delay
+	missing  int           // requests that it waits for
+	depends  bool          // it comes after a request of this run
+	skipped  bool          // left out for an error of one that it comes after
+	lastEnd  time.Duration // of those that it comes after
+	firstEnd time.Duration // likewise
+	followed int           // how many of them have ended
+	well     int           // of these without an error
+	cause    string        // kind of the dependency that ended last
+}
+
 // reset readies f for another request.
-func (f *flight) reset(r *run) { *f = flight{run: r} }
+func (f *flight) reset(r *run) {
+	c := f.chain
+	if *f = (flight{run: r}); r.pacer == nil {
+		return
+	}
+	if c == nil {
+		c = &chain{}
+	}
+	*c, f.chain = chain{}, c
+}
 
 // failedItself tells whether f has ended, and not well.
 func (f *flight) failedItself() bool {
@@ -86,8 +99,8 @@ func (f *flight) ready(t *target) {
 	f.to, f.res.URL = t, t.name
 	var id [requestIDLen]byte
 	f.x.Request = t.request(*f.buf, f.run.room, f.run.requestID(id[:0], f.res.ID, f.res.Pass))
-	f.x.Limits = transport.Limits{Total: f.run.c.timeout(), Bytes: f.run.c.BytesTimeout, Token: f.run.c.TokenTimeout, MaxBytes: maxResponse}
-	f.x.Limits.Cancel, f.x.Limits.HasCancel = f.run.c.Cancel.after(f.run.c.Selection.Seed, f.res.ID, f.cancel)
+	l := &f.x.Limits
+	l.Total, l.Bytes, l.Token, l.MaxBytes = f.run.c.timeout(), f.run.c.BytesTimeout, f.run.c.TokenTimeout, maxResponse
 	f.x.Sink = f
 	f.response = f.run.responses.Get(f.stream)
 	f.response.Account.Choices = int(max(1, f.choices))
@@ -116,7 +129,9 @@ func (f *flight) OnHead(h *transport.Head, _ time.Duration) {
 	if h.Encoding != "identity" {
 		f.encoding = h.Encoding
 	}
-	f.retry = h.RetryAfter
+	if h.RetryAfter != "" {
+		f.response.Account.Note("Retry-After: " + h.RetryAfter)
+	}
 	if h.Status/100 == 3 && h.Location != "" {
 		f.response.Account.Note("redirected to " + h.Location)
 	}
@@ -157,9 +172,6 @@ func (f *flight) Done(x *transport.Exchange) {
 	if x.Err != nil {
 		end.Cause = x.Err.Error()
 		f.run.short(x.Err)
-	}
-	if f.retry != "" {
-		f.response.Account.Note("Retry-After: " + f.retry)
 	}
 	if x.Resent {
 		f.response.Account.Note("sent again: the server had closed the open connection")

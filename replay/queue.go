@@ -117,7 +117,8 @@ func (r *run) flight(b *trace.Batch, i int, s start) *flight {
 	f.row = row
 	f.due, f.eligible, f.hasDue = s.due, s.due, s.known
 	f.tree, f.warm, f.last = s.tree, s.warm, s.last
-	f.stream, f.choices, f.cancel = r.c.streams(row), row.Choices.Or(1), row.Cancel
+	f.stream, f.choices = r.c.streams(row), row.Choices.Or(1)
+	f.x.Limits.Cancel, f.x.Limits.HasCancel = r.c.Cancel.after(r.c.Selection.Seed, row.ID, row.Cancel)
 	res := &f.res
 	res.Pass, res.ID, res.Protocol, res.Session, res.Turn, res.Agent = s.pass, row.ID, r.record.Protocol, row.Session, row.Turn, row.Agent
 	res.RecordedTTFT, res.RecordedE2E = row.RecordedTTFT, row.RecordedE2E

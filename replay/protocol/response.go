@@ -26,7 +26,6 @@ type Response struct {
 	protocol Protocol
 	decoder  Decoder
 	stream   bool // a stream is asked for
-	limit    int
 	emit     func(sse.Event) error // bound once
 
 	status  int
@@ -57,7 +56,7 @@ func NewResponse(p Protocol, stream bool, limit int) *Response {
 	if limit <= 0 {
 		limit = sse.DefaultLimit
 	}
-	r := &Response{protocol: p, decoder: p.NewDecoder(stream), stream: stream, limit: limit}
+	r := &Response{protocol: p, decoder: p.NewDecoder(stream), stream: stream}
 	if r.events.Limit = limit; p.Lines() {
 		r.lines = &sse.Lines{Limit: limit}
 	}
@@ -149,8 +148,8 @@ func (r *Response) feed(p []byte, at time.Duration) error {
 	if r.status > 299 {
 		p = p[:min(len(p), errorBody-len(r.body))]
 	}
-	if len(r.body)+len(p) > r.limit {
-		return &sse.LimitError{Limit: r.limit}
+	if len(r.body)+len(p) > r.events.Limit {
+		return &sse.LimitError{Limit: r.events.Limit}
 	}
 	r.body = append(r.body, p...)
 	return nil
