@@ -8,9 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"time"
 
+	"reprise/replay/transport"
 	"reprise/trace"
 )
 
@@ -38,8 +40,13 @@ func (c *Config) plainDialer(u *url.URL, addr string) (func(ctx context.Context)
 			to = net.JoinHostPort(proxy.Hostname(), "80")
 		}
 	}
-	return func(ctx context.Context) (net.Conn, error) {
-		nc, err := d.DialContext(ctx, "tcp", to)
+	literal, perr := netip.ParseAddrPort(to)
+	return func(ctx context.Context) (nc net.Conn, err error) {
+		if perr == nil {
+			nc, err = transport.Dial(ctx, literal)
+		} else {
+			nc, err = d.DialContext(ctx, "tcp", to)
+		}
 		if err != nil {
 			return nil, explainDial(err, to)
 		}

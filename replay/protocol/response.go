@@ -25,7 +25,7 @@ type Response struct {
 
 	protocol Protocol
 	decoder  Decoder
-	stream   bool // a stream is asked for
+	stream   bool                  // a stream is asked for
 	emit     func(sse.Event) error // bound once
 
 	status  int

@@ -37,12 +37,8 @@ var readBuffers = sync.Pool{New: func() any { return new(readBuffer) }}
 
 // newReceiver returns nil where the connection is none of the kernel's TCP.
 func newReceiver(nc net.Conn) *receiver {
-	tcp, ok := nc.(*net.TCPConn)
-	if !ok {
-		return nil
-	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
+	raw := rawTCP(nc)
+	if raw == nil {
 		return nil
 	}
 	raw.Control(func(fd uintptr) { unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) }) // without it there are no stamps

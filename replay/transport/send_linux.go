@@ -21,17 +21,24 @@ type sender struct {
 
 // newSender returns nil where the connection is none of the kernel's TCP.
 func newSender(nc net.Conn) *sender {
-	tcp, ok := nc.(*net.TCPConn)
-	if !ok {
-		return nil
-	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
+	raw := rawTCP(nc)
+	if raw == nil {
 		return nil
 	}
 	s := &sender{raw: raw}
 	s.ready = s.send
 	return s
+}
+
+// rawTCP is for the system calls of a connection of the kernel's TCP; nil of another.
+func rawTCP(nc net.Conn) syscall.RawConn {
+	switch nc.(type) {
+	case *net.TCPConn, socket:
+		if raw, err := nc.(syscall.Conn).SyscallConn(); err == nil {
+			return raw
+		}
+	}
+	return nil
 }
 
 func (s *sender) send(fd uintptr) bool {

@@ -1,0 +1,180 @@
+package transport
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A socket is a TCP connection without what package net keeps of one, which is a third
+// of the memory of a stream that waits.
+type socket struct{ *os.File }
+
+// Dial opens a TCP connection to an address that needs no resolver, with the options
+// that package net sets too: no delay of small writes, and a probe of a silent peer
+// every 15 s. Errors are those of [net.Dialer].
+func Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	if to.Addr().Zone() != "" {
+		return new(net.Dialer).DialContext(ctx, "tcp", to.String())
+	}
+	s, err := connect(ctx, to)
+	for range 2 { // as package net does: a port of this host that is taken may be another's in a moment
+		if err != unix.EADDRNOTAVAIL && err != errSelf {
+			break
+		}
+		s, err = connect(ctx, to)
+	}
+	if err != nil {
+		if errno, ok := err.(syscall.Errno); ok {
+			err = os.NewSyscallError("connect", errno)
+		}
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: net.TCPAddrFromAddrPort(to), Err: err}
+	}
+	return s, nil
+}
+
+// errSelf is when a socket has met itself, where nobody listens on a port that the
+// kernel gives to clients.
+var errSelf = os.NewSyscallError("connect", unix.ECONNREFUSED)
+
+func connect(ctx context.Context, to netip.AddrPort) (socket, error) {
+	family, address := sockaddr(to)
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return socket{}, os.NewSyscallError("socket", err)
+	}
+	for _, o := range [...]struct{ level, name, value int }{
+		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1}, {unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
+		{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 15}, {unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15}, {unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 9},
+	} {
+		unix.SetsockoptInt(fd, o.level, o.name, o.value) // it connects without them too
+	}
+	err = unix.Connect(fd, address)
+	s := socket{os.NewFile(uintptr(fd), "tcp")}
+	if err == unix.EINPROGRESS || err == unix.EINTR {
+		err = s.connected(ctx)
+	}
+	if err == nil && to.Addr().IsLoopback() && isPort(fd, to.Port()) {
+		err = errSelf
+	}
+	if err != nil {
+		s.Close()
+	}
+	return s, err
+}
+
+func sockaddr(to netip.AddrPort) (family int, _ unix.Sockaddr) {
+	if a := to.Addr().Unmap(); a.Is4() {
+		return unix.AF_INET, &unix.SockaddrInet4{Port: int(to.Port()), Addr: a.As4()}
+	}
+	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}
+}
+
+// connectLook is how often a dial looks whether it is still wanted: that costs less
+// than to be told.
+const connectLook = 50 * time.Millisecond
+
+// connected waits until the connection is there.
+func (s socket) connected(ctx context.Context) error {
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return err
+	}
+	defer s.SetWriteDeadline(time.Time{})
+	for {
+		wake := time.Now().Add(connectLook)
+		if at, ok := ctx.Deadline(); ok && at.Before(wake) {
+			wake = at
+		}
+		s.SetWriteDeadline(wake)
+		var failed error
+		err := raw.Write(func(fd uintptr) (done bool) {
+			done, failed = connectedNow(int(fd))
+			return done
+		})
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			return failed
+		case !os.IsTimeout(err):
+			return err
+		}
+	}
+}
+
+// connectedNow tells whether a connect is over, and how it went.
+func connectedNow(fd int) (done bool, err error) {
+	state, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err == nil && state != 0 {
+		err = syscall.Errno(state)
+	}
+	if err != nil {
+		return true, err
+	}
+	_, err = unix.Getpeername(fd)
+	return err == nil, nil // else it was woken for nothing
+}
+
+// isPort tells whether the near end has a port.
+func isPort(fd int, port uint16) bool {
+	switch a, _ := unix.Getsockname(fd); a := a.(type) {
+	case *unix.SockaddrInet4:
+		return a.Port == int(port)
+	case *unix.SockaddrInet6:
+		return a.Port == int(port)
+	}
+	return false
+}
+
+// Read implements net.Conn.
+func (s socket) Read(p []byte) (int, error) {
+	n, err := s.File.Read(p)
+	return n, opError("read", err)
+}
+
+// Write implements net.Conn.
+func (s socket) Write(p []byte) (int, error) {
+	n, err := s.File.Write(p)
+	return n, opError("write", err)
+}
+
+// opError is what package net returns in the place of an error of package os.
+func opError(op string, err error) error {
+	path, ok := err.(*os.PathError)
+	if !ok {
+		return err
+	}
+	if path.Err == os.ErrClosed {
+		path.Err = net.ErrClosed
+	}
+	return &net.OpError{Op: op, Net: "tcp", Err: path.Err}
+}
+
+// LocalAddr implements net.Conn.
+func (s socket) LocalAddr() net.Addr { return s.addr(unix.Getsockname) }
+
+// RemoteAddr implements net.Conn.
+func (s socket) RemoteAddr() net.Addr { return s.addr(unix.Getpeername) }
+
+func (s socket) addr(of func(fd int) (unix.Sockaddr, error)) net.Addr {
+	a := &net.TCPAddr{}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return a
+	}
+	raw.Control(func(fd uintptr) {
+		switch sa, _ := of(int(fd)); sa := sa.(type) {
+		case *unix.SockaddrInet4:
+			a.IP, a.Port = sa.Addr[:], sa.Port
+		case *unix.SockaddrInet6:
+			a.IP, a.Port = sa.Addr[:], sa.Port
+		}
+	})
+	return a
+}
