@@ -8,10 +8,8 @@ func (s *state) lengths(line, input int64, ids []uint64, size int) {
 	whole := min(len(ids), int(input/int64(size)))
 	for rest := ids[:whole]; len(rest) > 0; {
 		n, fits := s.uses.full(rest)
-		for _, id := range rest[:n] {
-			if !fits && !s.uses.first(id, true) {
-				s.otherLength(id, int64(size), line, "a shorter tail")
-			}
+		if !fits {
+			s.tails(rest[:n], size, line)
 		}
 		rest = rest[n:]
 	}
@@ -21,6 +19,15 @@ func (s *state) lengths(line, input int64, ids []uint64, size int) {
 			s.otherLength(id, left, line, "a full block")
 		}
 		left = 0
+	}
+}
+
+// tails looks for full blocks that were a tail before.
+func (s *state) tails(ids []uint64, size int, line int64) {
+	for _, id := range ids {
+		if !s.uses.first(id, true) {
+			s.otherLength(id, int64(size), line, "a shorter tail")
+		}
 	}
 }
 
@@ -36,6 +43,7 @@ func (s *state) otherLength(id uint64, tokens, line int64, first string) {
 type idUses struct {
 	slots []idWord // a power of two, at most half of them used
 	used  int
+	top   uint64  // the highest key
 	near  *idWord // the entry that was found last
 }
 
@@ -50,8 +58,11 @@ const checkedWords = 1 << 16
 // unless one of them was a tail: then fits is false, and none is noted.
 func (u *idUses) full(list []uint64) (n int, fits bool) {
 	key, mask := list[0]>>6, uint64(0)
-	for n < len(list) && list[n]>>6 == key {
-		mask |= 1 << (list[n] & 63)
+	for _, id := range list {
+		if id>>6 != key {
+			break
+		}
+		mask |= 1 << (id & 63)
 		n++
 	}
 	w := u.at(key)
@@ -101,11 +112,15 @@ func (u *idUses) word(key uint64) *idWord {
 	if len(u.slots) == 0 {
 		u.slots = make([]idWord, 1024)
 	}
+	if u.used == checkedWords && key > u.top {
+		return nil // ids count up
+	}
 	i := u.slot(key)
 	if !u.slots[i].taken() {
 		if u.used == checkedWords {
 			return nil
 		}
+		u.top = max(u.top, key)
 		if u.used++; 2*u.used > len(u.slots) {
 			old := u.slots
 			u.slots = make([]idWord, 2*len(old))
@@ -123,10 +138,11 @@ func (u *idUses) word(key uint64) *idWord {
 
 func (w *idWord) taken() bool { return w.full|w.tail != 0 }
 
-// slot returns where key is, or is to be.
+// slot returns where key is, or is to be: mostly behind the one before it, which is in
+// the cache.
 func (u *idUses) slot(key uint64) int {
 	mask := len(u.slots) - 1
-	i := int(key*0x9e3779b97f4a7c15>>32) & mask
+	i := int((key>>3)*0x9e3779b97f4a7c15>>32<<3|key&7) & mask
 	for u.slots[i].taken() && u.slots[i].key != key {
 		i = (i + 1) & mask
 	}

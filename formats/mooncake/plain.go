@@ -21,6 +21,7 @@ type plain struct {
 	at      time.Duration
 	in, out int64
 	ids     []uint64 // memory that the next line reuses
+	shape   shape    // of the line before
 }
 
 // plainKeys are the keys that an ordinary line may have.
@@ -35,7 +36,12 @@ const (
 
 // scan reads a line; false if it is not an ordinary one.
 func (p *plain) scan(line []byte, unit time.Duration) bool {
-	p.has, p.ids = [4]bool{}, p.ids[:0]
+	return p.again(line, unit) || p.scanKeys(line, unit)
+}
+
+// scanKeys reads a line whatever its shape.
+func (p *plain) scanKeys(line []byte, unit time.Duration) bool {
+	p.has, p.ids, p.shape.n, p.shape.known = [4]bool{}, p.ids[:0], 0, false
 	i := blanks(line, 0)
 	if i >= len(line) || line[i] != '{' {
 		return false
@@ -51,11 +57,16 @@ func (p *plain) scan(line []byte, unit time.Duration) bool {
 		if i = p.value(line, next, key, unit); i < 0 {
 			return false
 		}
+		p.shape.add(key, next, i)
 		if i = blanks(line, i); i >= len(line) {
 			return false
 		}
 		if line[i] == '}' {
-			return p.has[keyInput] && blanks(line, i+1) == len(line)
+			if !p.has[keyInput] || blanks(line, i+1) != len(line) {
+				return false
+			}
+			p.shape.keep(line, p.has)
+			return true
 		}
 		if line[i] != ',' {
 			return false
@@ -108,8 +119,8 @@ func (p *plain) time(line []byte, i int, unit time.Duration) (end int) {
 	if end < 0 {
 		return -1
 	}
-	if n < 1<<53/uint64(unit) && ended(line, end) {
-		p.at = time.Duration(n) * unit
+	if hi, ns := bits.Mul64(n, uint64(unit)); hi == 0 && ns < 1<<53 && ended(line, end) {
+		p.at = time.Duration(ns)
 		return end
 	}
 	v := float64(n)
@@ -139,18 +150,13 @@ func (p *plain) list(line []byte, i int) (end int) {
 		return i + 1
 	}
 	ids := p.ids
-	same := 0 // digits of the id before
 	for {
-		// An id like the one before. That it is, is guessed from one to the next, so
-		// that they need not wait for each other.
 		if i+10 <= len(line) && line[i] != '0' {
 			b := binary.LittleEndian.Uint64(line[i:])
-			if n := digitsOf(b); n == same && n > 0 && line[i+same] == ',' && line[i+same+1] == ' ' {
-				ids = append(ids, eightDigits(b<<(64-8*same)))
-				i += same + 2
+			if n := digitsOf(b); n > 0 && line[i+n] == ',' {
+				ids = append(ids, eightDigits(b<<(64-8*n)))
+				ids, i = following(ids, line, i, n)
 				continue
-			} else {
-				same = n
 			}
 		}
 		v, end := digits(line, blanks(line, i))
@@ -169,6 +175,28 @@ func (p *plain) list(line []byte, i int) (end int) {
 			return -1
 		}
 		i = blanks(line, i+1)
+	}
+}
+
+// following reads on after the id of n digits, at most 8, that begins at i, with a
+// comma behind it, as long as each id is the one before and 1: new blocks count up.
+// Then the text differs in its last digit alone. It returns where the next id begins,
+// or blanks before it.
+func following(ids []uint64, line []byte, i, n int) ([]uint64, int) {
+	const one = 1 << 56
+	shift := 64 - 8*n
+	text := binary.LittleEndian.Uint64(line[i:]) << shift
+	id := ids[len(ids)-1]
+	for last := text>>56 - '0'; ; last++ {
+		if i += n + 1; i < len(line) && line[i] == ' ' {
+			i++
+		}
+		text += one
+		if last == 9 || i+10 > len(line) || binary.LittleEndian.Uint64(line[i:])<<shift != text || line[i+n] != ',' {
+			return ids, i
+		}
+		id++
+		ids = append(ids, id)
 	}
 }
 
