@@ -13,6 +13,7 @@ RUN_PAIRS   ?= 200
 SOAK        ?= 30m
 RATE        ?= 500
 LENGTH      ?= 10s
+WORKERS     ?= 1000
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 
@@ -20,7 +21,7 @@ RACE        := ./trace/... ./replay/... ./analysis/... ./cmd/...
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-cloud build-nvml test-nvml test-cloud demo test lint bench bench-peers bench-report bench-go chaos false-alarms distributed soak fuzz race interop interop-parquet interop-loaders check-metrics sweep-test vocab-test clean
+.PHONY: help build build-cloud build-nvml test-nvml test-cloud demo test lint bench bench-peers bench-report bench-go chaos false-alarms distributed swarm soak fuzz race interop interop-parquet interop-loaders check-metrics sweep-test vocab-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +73,9 @@ false-alarms: ## compare RUN_PAIRS (200) pairs of equal and of slower simulated 
 
 distributed: build ## runs of 4 workers, in network namespaces where root may: equal to one, with worker and coordinator killed, delays, cuts, wrong clocks, slow hosts (RATE=500 requests/s, LENGTH=10s; 4 minutes)
 	$(GO) run ./cmd/chaos distributed -rate $(RATE) -for $(LENGTH)
+
+swarm: ## WORKERS (1000) simulated workers, a coordinator and a NATS server: what the bus, the clocks and the assembly cost (2 minutes)
+	REPRISE_SWARM=$(WORKERS) $(GO) test -count=1 -v -timeout 20m -run '^TestSwarm$$' ./replay/cluster
 
 soak: build ## 2,000 streams at once for SOAK (30m): memory, goroutines, descriptors and the account
 	$(GO) run ./cmd/chaos soak -for $(SOAK)

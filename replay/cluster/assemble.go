@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
 	"encoding/json"
 	"errors"
@@ -156,24 +157,19 @@ type row struct {
 // rows merges the results of all workers in the order in which they ended.
 func (a *assembly) rows() iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
-		type source struct {
-			next func() (results.Result, error, bool)
-			now  row
-		}
-		var open []*source
+		var open streams
 		for i := range a.parts {
 			for _, run := range a.parts[i].runs {
 				next, stop := iter.Pull2(run.Results())
 				defer stop()
-				s := &source{next: next, now: row{part: i}}
-				open = append(open, s)
+				open = append(open, &stream{next: next, now: row{part: i}})
 			}
 		}
-		advance := func(s *source) (bool, error) {
+		advance := func(s *stream) (bool, error) {
 			r, err, ok := s.next()
 			if ok && err == nil {
 				a.parts[s.now.part].move(&r)
-				s.now.Result = r
+				s.now.Result, s.end = r, int64(ends(&r))
 			}
 			return ok, err
 		}
@@ -189,25 +185,48 @@ func (a *assembly) rows() iter.Seq2[row, error] {
 				i++
 			}
 		}
-		for len(open) > 0 {
-			least := 0
-			for i := range open {
-				if ends(&open[i].now.Result) < ends(&open[least].now.Result) {
-					least = i
-				}
-			}
-			if !yield(open[least].now, nil) {
+		for heap.Init(&open); len(open) > 0; {
+			if !yield(open[0].now, nil) {
 				return
 			}
-			switch ok, err := advance(open[least]); {
+			switch ok, err := advance(open[0]); {
 			case err != nil:
 				yield(row{}, err)
 				return
 			case !ok:
-				open = slices.Delete(open, least, least+1)
+				heap.Pop(&open)
+			default:
+				heap.Fix(&open, 0)
 			}
 		}
 	}
+}
+
+// A stream is one run that is read, at one of its results.
+type stream struct {
+	next func() (results.Result, error, bool)
+	now  row
+	end  int64 // of now
+}
+
+// streams is a heap by the end of results, and by the worker where those are equal.
+type streams []*stream
+
+func (s streams) Len() int { return len(s) }
+
+func (s streams) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(s[i].end, s[j].end), cmp.Compare(s[i].now.part, s[j].now.part)) < 0
+}
+
+func (s streams) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+
+func (s *streams) Push(x any) { *s = append(*s, x.(*stream)) }
+
+func (s *streams) Pop() any {
+	last := len(*s) - 1
+	x := (*s)[last]
+	*s = (*s)[:last]
+	return x
 }
 
 // ends is when a result was there.

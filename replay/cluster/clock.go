@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"reprise/trace/results"
@@ -74,14 +76,19 @@ func (f *filter) add(s Sample) {
 // close ends the estimate that is open.
 func (f *filter) close() { f.open = false }
 
-// now returns the latest estimate that is closed, or the open one if it is alone;
-// false if there is none.
+// worstDrift is how fast a clock may go from another, ns a ns: an estimate grows old.
+const worstDrift = 1e-4
+
+// now returns the estimate that is best by now: a bound that is smaller counts until its
+// age makes up for it; false if there is none.
 func (f *filter) now() (Estimate, bool) {
 	n := len(f.Estimates)
 	if n == 0 {
 		return Estimate{}, false
 	}
-	return f.Estimates[n-1], true
+	latest := f.Estimates[n-1].At
+	worth := func(e Estimate) float64 { return float64(e.Bound) + worstDrift*float64(latest-e.At) }
+	return slices.MinFunc(f.Estimates, func(a, b Estimate) int { return cmp.Compare(worth(a), worth(b)) }), true
 }
 
 // at interpolates the offset between the estimates.

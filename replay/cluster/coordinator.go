@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -37,6 +38,10 @@ const (
 	tick         = 50 * time.Millisecond
 	startIn      = time.Second            // from all are ready to the start: several beats
 	takeOverIn   = 500 * time.Millisecond // from the notice of a loss to the first request that is taken over: two beats, and a look at the trace
+	busBeats     = 1000                   // beats a second of all workers: those of more than 200 come less often
+	leaseBeats   = 10                     // in the shortest lease
+	fineClock    = time.Millisecond / 2   // a bound of all clocks that is worth no wait
+	clockBeats   = 10                     // for how many beats the start waits for better clocks
 	deliverLimit = 10 * time.Minute       // for the results of a worker, while it is heard
 )
 
@@ -70,6 +75,7 @@ type Coordinator struct {
 
 	mu      sync.Mutex
 	members []*member // in the order of joining
+	allHere time.Time // since when nothing but better clocks is waited for
 	start   int64     // instant of time 0; 0 = not yet
 	stop    bool
 	aborted error // why, where it was --abort-if
@@ -219,7 +225,20 @@ func (c *Coordinator) allReady() (bool, error) {
 			return false, fmt.Errorf("worker %s has been silent for %v before the start", m.name, c.lease())
 		}
 	}
-	return len(c.members) == c.Workers && c.count(func(m *member) bool { return m.state == stateReady && m.clock != nil }) == c.Workers, nil
+	return len(c.members) == c.Workers && c.count(func(m *member) bool { return m.state == stateReady && m.clock != nil }) == c.Workers && c.clocksAreFine(), nil
+}
+
+// clocksAreFine tells whether the clocks are known well, or as well as some more beats
+// can make them: many that join at once disturb the exchanges of one another. The caller
+// holds mu.
+func (c *Coordinator) clocksAreFine() bool {
+	if c.count(func(m *member) bool { return m.clock.Bound > int64(fineClock) }) == 0 {
+		return true
+	}
+	if c.allHere.IsZero() {
+		c.allHere = time.Now()
+	}
+	return time.Since(c.allHere) > clockBeats*c.beatEvery()
 }
 
 // count counts members. The caller holds mu.
@@ -234,16 +253,23 @@ func (c *Coordinator) count(is func(*member) bool) int {
 }
 
 func (c *Coordinator) lease() time.Duration {
-	if c.Lease == 0 {
-		return DefaultLease
-	}
-	return c.Lease
+	return max(cmp.Or(c.Lease, DefaultLease), leaseBeats*c.beatEvery())
+}
+
+// beatEvery is from beat to beat of a worker: so many of them are not to keep a bus busy.
+func (c *Coordinator) beatEvery() time.Duration {
+	return max(beatEvery, time.Duration(c.Workers)*time.Second/busBeats)
+}
+
+// beats is a time that holds as many beats as it does with few workers.
+func (c *Coordinator) beats(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * float64(c.beatEvery()) / float64(beatEvery))
 }
 
 // send starts all at one instant, and watches until all that can be sent has been.
 func (c *Coordinator) send(ctx context.Context) (observed func(*results.Run), err error) {
 	c.mu.Lock()
-	c.start = c.clock.Now() + int64(startIn)
+	c.start = c.clock.Now() + int64(c.beats(startIn))
 	c.base.Started = time.Unix(0, c.start).UTC().Format(time.RFC3339Nano)
 	c.mu.Unlock()
 	if err := results.WriteRun(c.Config.Dir, &c.base); err != nil {
@@ -253,8 +279,9 @@ func (c *Coordinator) send(ctx context.Context) (observed func(*results.Run), er
 	if c.Config.Observe != nil {
 		observed = c.Config.Observe(c.clock.At(c.start))
 	}
-	again, shown := time.NewTicker(tick), time.Now()
+	again := time.NewTicker(tick)
 	defer again.Stop()
+	defer c.view()()
 	stopped := ctx.Done()
 	for {
 		select {
@@ -269,19 +296,12 @@ func (c *Coordinator) send(ctx context.Context) (observed func(*results.Run), er
 			observed(&c.base)
 			return nil, err
 		}
-		if c.Config.Progress != nil && time.Since(shown) >= time.Second {
-			shown = time.Now()
-			c.Config.Progress(c.progress())
-		}
 		c.mu.Lock()
 		c.abort()
 		over := c.count((*member).sends) == 0
 		c.collect = over
 		c.mu.Unlock()
 		if over {
-			if c.Config.Progress != nil {
-				c.Config.Progress(c.progress())
-			}
 			return observed, nil
 		}
 	}
@@ -302,9 +322,38 @@ func (c *Coordinator) abort() {
 // now is the time of the run. The caller holds mu.
 func (c *Coordinator) now() time.Duration { return time.Duration(c.clock.Now() - c.start) }
 
-// mostMerged is up to how many workers the live view has quantiles: it merges five
-// histograms of each a second.
-const mostMerged = 200
+// The live view is made each second, or so much less often that merging the histograms
+// of many workers takes no more than a tenth of the time.
+const (
+	viewEvery = time.Second
+	viewShare = 10
+)
+
+// view shows how far all are, beside what watches over them; stop shows it a last time.
+func (c *Coordinator) view() (stop func()) {
+	if c.Config.Progress == nil {
+		return func() {}
+	}
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for wait := viewEvery; ; {
+			select {
+			case <-over:
+				c.Config.Progress(c.progress())
+				return
+			case <-time.After(wait):
+			}
+			begin := time.Now()
+			c.Config.Progress(c.progress())
+			wait = max(viewEvery, viewShare*time.Since(begin))
+		}
+	}()
+	return func() {
+		close(over)
+		<-done
+	}
+}
 
 // progress is that of all.
 func (c *Coordinator) progress() replay.Progress {
@@ -317,9 +366,6 @@ func (c *Coordinator) progress() replay.Progress {
 	for _, m := range c.members {
 		p := m.progress
 		p.Lateness, m.late = m.late, 0
-		if len(c.members) > mostMerged {
-			p.Late, p.TTFT, p.ITL, p.RecentTTFT, p.RecentITL = replay.Quantiles{}, replay.Quantiles{}, replay.Quantiles{}, replay.Quantiles{}, replay.Quantiles{}
-		}
 		parts = append(parts, p)
 	}
 	c.mu.Unlock()
@@ -334,7 +380,7 @@ func (c *Coordinator) callOff(why string) {
 	c.mu.Lock()
 	c.fail = why
 	c.mu.Unlock()
-	time.Sleep(2 * beatEvery)
+	time.Sleep(c.beats(2 * beatEvery))
 }
 
 // gather takes the results in, and assembles them.

@@ -127,7 +127,7 @@ func (c *Coordinator) owners() []int {
 func (c *Coordinator) planFor(m *member) *plan {
 	p := &plan{
 		Run: c.run, Index: m.index, Of: c.Workers, Args: c.Args, Path: c.Config.Trace, Sessions: c.keep, Slots: m.slots, Mine: m.planned,
-		Lease: c.lease(), TakeOver: c.takesOver(), Base: c.base,
+		Lease: c.lease(), Every: c.beatEvery(), TakeOver: c.takesOver(), Base: c.base,
 		Closed: c.Config.Closed(), Places: c.Config.Places(0, 1),
 	}
 	if at, ok := c.cool.Get(); ok {
@@ -250,6 +250,6 @@ func (c *Coordinator) farewell(processes []Process) {
 		}
 	}
 	if len(processes) == 0 { // the last answers have to leave
-		time.Sleep(2 * beatEvery)
+		time.Sleep(c.beats(2 * beatEvery))
 	}
 }

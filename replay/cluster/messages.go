@@ -39,6 +39,7 @@ type plan struct {
 	Slots    slotSet        `json:"slots"`
 	Mine     int64          `json:"mine"`  // requests in them
 	Lease    time.Duration  `json:"lease"` // a worker that is silent for longer is lost
+	Every    time.Duration  `json:"every"` // from beat to beat
 	TakeOver bool           `json:"take_over"`
 	Closed   bool           `json:"closed,omitempty"`
 	Places   int            `json:"places,omitempty"`    // of the whole run

@@ -45,7 +45,7 @@ func (c *Coordinator) takeOver(m *member) {
 	if !c.takesOver() || c.stop || len(rest) == 0 {
 		return
 	}
-	given, t, closed := 0, takeover{From: c.now() + takeOverIn, Whole: c.whole}, c.Config.Closed()
+	given, t, closed := 0, takeover{From: c.now() + c.beats(takeOverIn), Whole: c.whole}, c.Config.Closed()
 	if !closed { // all its legs are as far: what begins from now on is left
 		m.owned, m.places = [][]uint16{slices.Concat(m.owned...)}, []int{m.allPlaces()}
 	}

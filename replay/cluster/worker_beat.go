@@ -17,7 +17,7 @@ func (w *Worker) beats(ctx context.Context) (*orders, error) {
 	w.mu.Lock()
 	w.clock.close()
 	w.mu.Unlock()
-	tick := time.NewTicker(beatEvery)
+	tick := time.NewTicker(max(beatEvery, w.plan.Every))
 	defer tick.Stop()
 	stopped := ctx.Done()
 	parent := w.Parent

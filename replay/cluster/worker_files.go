@@ -46,7 +46,7 @@ func (w *Worker) deliver(ctx context.Context, o *orders) error {
 			return nil
 		}
 		select {
-		case <-time.After(beatEvery):
+		case <-time.After(max(beatEvery, w.plan.Every)):
 		case <-w.Parent:
 			return errors.New("the coordinator is gone")
 		}
