@@ -104,7 +104,7 @@ func BenchmarkPiece(b *testing.B) {
 	defer w.nc.Close()
 	b.SetBytes(pieceBytes)
 	b.ResetTimer()
-	if err := w.upload(b.Context(), keptFile); err != nil {
+	if err := w.upload(b.Context(), keptFile, keptFile); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -38,6 +38,7 @@ const (
 	tick         = 50 * time.Millisecond
 	startIn      = time.Second            // from all are ready to the start: several beats
 	takeOverIn   = 500 * time.Millisecond // from the notice of a loss to the first request that is taken over: two beats, and a look at the trace
+	busStreams   = 100                    // likewise: files of results, while the run goes on
 	busBeats     = 1000                   // beats a second of all workers: those of more than 200 come less often
 	leaseBeats   = 10                     // in the shortest lease
 	fineClock    = time.Millisecond / 2   // a bound of all clocks that is worth no wait
@@ -61,6 +62,7 @@ type Coordinator struct {
 	// results in Dir/workers/NAME. nil = they come by themselves.
 	Start func(ctx context.Context) ([]Process, error)
 
+	stream  time.Duration // 0 = streamEvery
 	nc      *nats.Conn
 	run     string
 	base    results.Run
@@ -259,6 +261,11 @@ func (c *Coordinator) lease() time.Duration {
 // beatEvery is from beat to beat of a worker: so many of them are not to keep a bus busy.
 func (c *Coordinator) beatEvery() time.Duration {
 	return max(beatEvery, time.Duration(c.Workers)*time.Second/busBeats)
+}
+
+// streamEvery is how often a worker hands over results while the run goes on.
+func (c *Coordinator) streamEvery() time.Duration {
+	return max(cmp.Or(c.stream, streamEvery), time.Duration(c.Workers)*time.Second/busStreams)
 }
 
 // beats is a time that holds as many beats as it does with few workers.

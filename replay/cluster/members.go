@@ -130,6 +130,9 @@ func (c *Coordinator) planFor(m *member) *plan {
 		Lease: c.lease(), Every: c.beatEvery(), TakeOver: c.takesOver(), Base: c.base,
 		Closed: c.Config.Closed(), Places: c.Config.Places(0, 1),
 	}
+	if !m.local {
+		p.Stream = c.streamEvery()
+	}
 	if at, ok := c.cool.Get(); ok {
 		p.CoolFrom = &at
 	}

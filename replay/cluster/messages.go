@@ -37,9 +37,10 @@ type plan struct {
 	Path     string         `json:"path"`           // of the trace, where the coordinator has it
 	Sessions bool           `json:"sessions"`
 	Slots    slotSet        `json:"slots"`
-	Mine     int64          `json:"mine"`  // requests in them
-	Lease    time.Duration  `json:"lease"` // a worker that is silent for longer is lost
-	Every    time.Duration  `json:"every"` // from beat to beat
+	Mine     int64          `json:"mine"`             // requests in them
+	Lease    time.Duration  `json:"lease"`            // a worker that is silent for longer is lost
+	Every    time.Duration  `json:"every"`            // from beat to beat
+	Stream   time.Duration  `json:"stream,omitempty"` // how often results are handed over while the run goes on; 0 = the coordinator sees the directory
 	TakeOver bool           `json:"take_over"`
 	Closed   bool           `json:"closed,omitempty"`
 	Places   int            `json:"places,omitempty"`    // of the whole run

@@ -50,13 +50,17 @@ func (c *Coordinator) piece(msg *nats.Msg) piece {
 	return piece{Next: next}
 }
 
+// arriving is what is added to the name of a file that is not whole yet.
+const arriving = ".part"
+
 // writePiece writes data at an offset, which is the end of what is there or before
-// it, and returns where the next piece begins. With a sum, it is the last.
+// it, and returns where the next piece begins. With a sum, it is the last: the file then
+// appears, whole, in place of an earlier one.
 func writePiece(path string, at int64, data []byte, sum string) (next int64, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return 0, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := os.OpenFile(path+arriving, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return 0, err
 	}
@@ -84,5 +88,5 @@ func writePiece(path string, at int64, data []byte, sum string) (next int64, err
 	if got := hex.EncodeToString(h.Sum(nil)); got != sum {
 		return 0, fmt.Errorf("SHA-256 %.12s arrived, %.12s was sent", got, sum)
 	}
-	return next, nil
+	return next, os.Rename(path+arriving, path)
 }

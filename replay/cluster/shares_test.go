@@ -30,6 +30,7 @@ type stage struct {
 	target *mock.Server
 	config replay.Config // of the whole run
 	lease  time.Duration
+	stream time.Duration // how often workers hand over results
 
 	mu   sync.Mutex
 	said []string // by the coordinator
@@ -81,7 +82,7 @@ func newStage(t *testing.T, c replay.Config, rows []trace.Request) *stage {
 func (s *stage) run(workers int, sent int64, lose func(i int) bool) (*results.Run, map[requestKey]results.Result, error) {
 	s.t.Helper()
 	s.config.Dir = s.t.TempDir()
-	co := &Coordinator{Config: &s.config, Workers: workers, Lease: s.lease, Bus: s.bus, Join: 20 * time.Second, Log: func(format string, args ...any) {
+	co := &Coordinator{Config: &s.config, Workers: workers, Lease: s.lease, stream: s.stream, Bus: s.bus, Join: 20 * time.Second, Log: func(format string, args ...any) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.said = append(s.said, fmt.Sprintf(format, args...))

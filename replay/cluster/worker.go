@@ -108,6 +108,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.mu.Unlock()
 	defer stop(nil)
 	w.sending.Go(func() { w.prepare(sending) })
+	if w.plan.Stream > 0 {
+		w.sending.Go(func() { w.stream(sending) })
+	}
 	collect, err := w.beats(ctx)
 	stop(err)
 	w.sending.Wait()
@@ -115,7 +118,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		err = kerr
 	}
 	if err == nil {
-		err = w.deliver(ctx, collect)
+		err = w.deliver(context.WithoutCancel(ctx), collect)
 	}
 	if err != nil && w.hasResults() {
 		err = trace.WithFix(fmt.Errorf("%w; the results of this worker are kept in %s", err, w.Dir), "assemble them with those of the others: reprise report --recover DIR...")

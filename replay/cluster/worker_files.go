@@ -35,7 +35,7 @@ func (w *Worker) deliver(ctx context.Context, o *orders) error {
 			return err
 		}
 		for _, name := range files {
-			if err := w.upload(ctx, name); err != nil {
+			if err := w.upload(ctx, name, name); err != nil {
 				return fmt.Errorf("hand over %s: %w", name, err)
 			}
 		}
@@ -76,9 +76,10 @@ func (w *Worker) files() ([]string, error) {
 // MiB unless it is told to.
 const pieceBytes = 512 << 10
 
-// upload sends a file in pieces, each again until it is acknowledged.
-func (w *Worker) upload(ctx context.Context, name string) error {
-	f, err := os.Open(filepath.Join(w.Dir, name))
+// upload sends a file in pieces, each again until it is acknowledged; name is what it
+// is called there.
+func (w *Worker) upload(ctx context.Context, file, name string) error {
+	f, err := os.Open(filepath.Join(w.Dir, file))
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (w *Worker) upload(ctx context.Context, name string) error {
 		}
 		answer, err := w.sendPiece(ctx, m)
 		switch {
-		case err != nil && time.Since(lastHeard) > orphanAfter:
+		case err != nil && (ctx.Err() != nil || time.Since(lastHeard) > orphanAfter):
 			return err
 		case err != nil:
 			time.Sleep(beatEvery)

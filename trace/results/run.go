@@ -214,7 +214,7 @@ func (w *Recorder) Flush() error {
 	if w.batch.len() == 0 {
 		return nil
 	}
-	path := filepath.Join(w.dir, partsDir, fmt.Sprintf("%08d.parquet", w.parts))
+	path := filepath.Join(w.dir, partsDir, partName(w.parts))
 	if err := w.writeFile(path, func(cw *column.Writer) error { return cw.Write(w.batch.cols) }); err != nil {
 		return err
 	}
