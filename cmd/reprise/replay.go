@@ -228,6 +228,9 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 	if _, err := judgingOf(c); err != nil {
 		return nil, err
 	}
+	if err := checkJUnit(c); err != nil {
+		return nil, err
+	}
 	config := &replay.Config{
 		URLs: c.StringSlice("url"), Output: c.String("output-length"), MaxInFlight: c.Int("max-in-flight"),
 		BytesTimeout: c.Duration("idle-timeout"), TokenTimeout: c.Duration("token-timeout"), Timeout: c.Duration("timeout"), Grace: c.Duration("grace"),

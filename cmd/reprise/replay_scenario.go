@@ -20,6 +20,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"reprise/analysis"
+	"reprise/formats/mapper"
 	"reprise/trace"
 	"reprise/trace/results"
 )
@@ -46,11 +47,19 @@ var ofScenario = []string{"file", "output", "force", "dry-run", "json", "progres
 
 // readScenario reads a scenario file: YAML with trace, defaults and phases, where
 // defaults and each phase have flags of reprise replay as keys. Errors name the line.
-func readScenario(path string, flags []cli.Flag) (*scenario, error) {
+func readScenario(path string, flags []cli.Flag) (_ *scenario, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
+	if err := mapper.CheckNesting(path, text); err != nil {
+		return nil, err
+	}
+	defer func() { // the parser has panics for what is far from YAML
+		if p := recover(); p != nil {
+			err = trace.WithFix(fmt.Errorf("%s: not YAML: %v", path, p), scenarioForm)
+		}
+	}()
 	file, err := parser.ParseBytes(bytes.TrimPrefix(text, []byte("\ufeff")), 0) // a byte order mark is part of no key
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/urfave/cli/v3"
@@ -86,6 +87,23 @@ func ciFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "markdown", Usage: "print verdict, goals and main numbers as Markdown, for a pull request"},
 		&cli.StringFlag{Name: "junit", Usage: "also write the verdict and the goals as JUnit XML"},
 	}
+}
+
+// checkJUnit refuses, before a run, a file that cannot be written after it.
+func checkJUnit(c *cli.Command) error {
+	name := c.String("junit")
+	if name == "" {
+		return nil
+	}
+	if dir := filepath.Dir(name); !isDir(dir) {
+		return misuse("make it first, or write elsewhere", "--junit %s: there is no directory %s", name, dir)
+	}
+	return nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 func writeJUnit(c *cli.Command, s *analysis.Summary) error {

@@ -95,6 +95,8 @@ func TestParseErrors(t *testing.T) {
 		"version: 1\nothers: keep\ncolumns: {model: m}\n":                               `m.yaml: others: "keep" is neither attributes nor drop`,
 		"version: one\ncolumns: {model: m}\n":                                           `m.yaml:1: cannot unmarshal`,
 		"version: 1\ncolumns: [\n":                                                      `m.yaml:`,
+		"version: 1\ncolumns: " + strings.Repeat("[", 1e6):                              `m.yaml:2: nested deeper than 100 levels`,
+		"version: 1\ncolumns:\n" + strings.Repeat("- ? ", 1e5):                          `m.yaml:3: nested deeper than 100 levels`,
 		"version: 1\ncolumns:\n  model: {column: [a]}\n":                                `m.yaml:3: `,
 	} {
 		_, err := mapper.Parse("m.yaml", []byte(text))

@@ -87,6 +87,9 @@ func Parse(name string, text []byte) (m *Mapping, err error) {
 			m, err = nil, &trace.RowError{File: name, Err: fmt.Errorf("not YAML: %v", p), Fix: hint}
 		}
 	}()
+	if err := CheckNesting(name, text); err != nil {
+		return nil, err
+	}
 	m = &Mapping{}
 	if err := yaml.UnmarshalWithOptions(text, m, yaml.Strict()); err != nil {
 		return nil, located(name, err)

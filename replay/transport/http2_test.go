@@ -125,7 +125,8 @@ func TestHTTP2Connections(t *testing.T) {
 				t.Fatalf("%+v: status %d", c, s.head.Status)
 			}
 		}
-		if opened, _ := h.Connections(); int(opened) != c.opened {
+		full := c.conns*c.streams < c.requests // then one more, if the first stream is not given back yet
+		if opened, _ := h.Connections(); int(opened) != c.opened && !(full && int(opened) == c.opened+1) {
 			t.Errorf("%+v: %d connections", c, opened)
 		}
 	}
