@@ -156,7 +156,12 @@ func (w *shareWriter) next() error {
 		return err
 	}
 	share.times.bytes, share.seen = nil, nil
-	w.file, w.rows, w.left = file, trace.NewWriter(file), share.rows
+	if w.rows == nil {
+		w.rows = trace.NewWriter(file)
+	} else {
+		w.rows.Reset(file)
+	}
+	w.file, w.left = file, share.rows
 	return nil
 }
 

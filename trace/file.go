@@ -39,6 +39,13 @@ func (w *Writer) Write(b *Batch) error {
 	return w.w.Write(b.cols)
 }
 
+// Reset starts another trace on out, with the memory of the one before, which must have
+// been closed without an error.
+func (w *Writer) Reset(out io.Writer) {
+	w.w.Reset(out)
+	w.rows = 0
+}
+
 // Close writes the footer with meta, whose Counts.Kept becomes the number of
 // rows written. It does not close the file below.
 func (w *Writer) Close(meta Meta) error {
