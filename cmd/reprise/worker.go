@@ -29,8 +29,8 @@ with the coordinator's before, during and after the run.
 Secrets come from the environment: the variable that --api-key-env of the run
 names; ` + cluster.EnvHeaders + `, lines 'Name: value', for the headers of the run;
 ` + cluster.EnvToken + ` or ` + cluster.EnvSeed + ` for the NATS server. Files that flags of the run name
-(--ca-file, --template, --tokenizer) must be here at the same paths; the trace is
-fetched from the server's object store if it is not.
+(--ca-file, --template, --tokenizer) must be here at the same paths; if the trace is not,
+the rows that this worker sends are fetched from the server's object store.
 
 If the coordinator is killed, requests in flight end, and the results stay in -o for
 reprise report --recover.
@@ -40,7 +40,7 @@ Example:
 		Flags: append(busFlags(),
 			&cli.StringFlag{Name: "name", Usage: "of this worker in the run (default: host name and process id)"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "directory for the results until they are handed over; they stay there after that (default: a temporary one, which goes)"},
-			&cli.BoolFlag{Name: "fetch", Usage: "fetch the trace from the object store even if its path is here too"},
+			&cli.BoolFlag{Name: "fetch", Usage: "fetch the rows of this worker from the object store even if the trace is here too"},
 			&cli.BoolFlag{Name: "child", Hidden: true, Usage: "end when standard input ends"},
 		),
 		Action: runWorker,

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -234,4 +235,63 @@ func TestClosedLoopIsTakenOver(t *testing.T) {
 		}
 	}
 	t.Logf("%d results and %d lost of %d", len(got), lost, n)
+}
+
+// TestThinkIsTakenOver: sessions that the lost worker had not begun go to the others,
+// whole; those that it had begun are nobody else's. A cap's places go along.
+func TestThinkIsTakenOver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as a lease and a trace")
+	}
+	t.Parallel()
+	const sessions, turns = 250, 3
+	var rows []trace.Request
+	for i := range sessions {
+		for turn := range turns {
+			r := evenly(1, 0)[0]
+			r.Arrival, r.Delay = trace.Some(time.Duration(20*i+50*turn)*time.Millisecond), trace.Some(10*time.Millisecond)
+			r.Session, r.Turn = trace.Some(fmt.Sprint("s", i)), trace.Some(int32(turn))
+			rows = append(rows, r)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b trace.Request) int { return cmp.Compare(a.Arrival.Value, b.Arrival.Value) })
+	last := map[string]int64{}
+	for i := range rows {
+		name := rows[i].Session.Value
+		if id, ok := last[name]; ok {
+			rows[i].After = []trace.Dependency{{ID: id, Kind: trace.AfterTurn}}
+		}
+		last[name] = int64(i)
+	}
+	s := newStage(t, replay.Config{Pace: replay.PaceThink, MaxInFlight: 30}, rows)
+	run, got, err := s.run(3, 60, func(i int) bool { return i == 1 })
+	if err != nil {
+		t.Fatalf("%v\n%v", err, s.said)
+	}
+	s.once()
+	if lost := int(run.Ended.Lost); len(got)+lost != len(rows) || lost == 0 || lost >= len(rows)/3 {
+		t.Errorf("%d results and %d lost of %d; the coordinator said %q", len(got), lost, len(rows), s.said)
+	}
+	by := map[string]map[string]int{} // session, worker: turns
+	for _, r := range got {
+		if r.Outcome != results.OutcomeOK {
+			t.Fatalf("request %d: %s %s", r.ID, r.Outcome, r.Cause.Value)
+		}
+		if by[r.Session.Value] == nil {
+			by[r.Session.Value] = map[string]int{}
+		}
+		by[r.Session.Value][r.Worker.Value]++
+	}
+	for name, workers := range by {
+		for worker, n := range workers {
+			if len(workers) > 1 || n != turns && worker != "w1" {
+				t.Errorf("session %s: %v", name, workers)
+			}
+		}
+	}
+	for _, w := range run.Workers {
+		if w.Name != "w1" && w.TookOver != 1 {
+			t.Errorf("worker %s took over %d times", w.Name, w.TookOver)
+		}
+	}
 }
