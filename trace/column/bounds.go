@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"slices"
 
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -59,7 +58,7 @@ func boundsOf[T Scalar](values []T) (b bounds[T]) {
 	case []uint64:
 		b.least, b.most = ends[T](v)
 	case []bool:
-		b.least, b.most = any(!slices.Contains(v, false)).(T), any(slices.Contains(v, true)).(T)
+		b.least, b.most = any(bytes.IndexByte(boolBytes(v), 0) < 0).(T), any(bytes.IndexByte(boolBytes(v), 1) >= 0).(T)
 	case []string:
 		b.least, b.most = ends[T](v)
 	}
@@ -70,12 +69,7 @@ func boundsOf[T Scalar](values []T) (b bounds[T]) {
 func ends[T Scalar, V cmp.Ordered](values []V) (least, most T) {
 	lo, hi := values[0], values[0]
 	for _, v := range values[1:] {
-		if v < lo {
-			lo = v
-		}
-		if v > hi {
-			hi = v
-		}
+		lo, hi = min(lo, v), max(hi, v)
 	}
 	return any(lo).(T), any(hi).(T)
 }

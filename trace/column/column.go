@@ -92,7 +92,7 @@ func (c *Flat[T]) Reset() {
 }
 
 // allNull says whether nothing is known.
-func allNull(null []bool) bool { return bytes.IndexByte(nullBytes(null), 0) < 0 }
+func allNull(null []bool) bool { return bytes.IndexByte(boolBytes(null), 0) < 0 }
 
 // AppendRow appends row of src, a *Flat[T].
 func (c *Flat[T]) AppendRow(src Column, row int) {
@@ -131,7 +131,7 @@ func (c *Flat[T]) RowsBytes(from, to int) int {
 }
 
 func bytesBetween[T Scalar](c *Flat[T], from, to int) int {
-	null := bytes.Count(nullBytes(c.Null[from:to]), []byte{1})
+	null := bytes.Count(boolBytes(c.Null[from:to]), []byte{1})
 	if text, ok := any(c.Values).([]string); ok && null < to-from {
 		n := null
 		for i := from; i < to; i++ {
@@ -507,7 +507,7 @@ func (c *Flat[T]) writeNone(w leafWriter, rows int) { w.(*leaf[T]).addUnknown(ro
 func (c *Flat[T]) writeElements(w leafWriter, list *List, from, to int) {
 	l := w.(*leaf[T])
 	first, last := int(list.Offsets[from]), int(list.Offsets[to])
-	if bytes.IndexByte(nullBytes(c.Null[first:last]), 1) < 0 && !list.hidden(from, to) {
+	if bytes.IndexByte(boolBytes(c.Null[first:last]), 1) < 0 && !list.hidden(from, to) {
 		list.writeLevels(&l.page, from, to)
 		l.add(c.Values[first:last])
 	} else {

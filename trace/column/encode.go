@@ -105,6 +105,9 @@ func appendDelta[T int32 | int64 | uint64](dst []byte, values []T, wide bool) []
 		return binary.AppendVarint(dst, 0)
 	}
 	dst = binary.AppendVarint(dst, int64(values[0]))
+	if allSame(values) {
+		return appendSame(dst, len(values)-1)
+	}
 	width := bitsOf[T]()
 	var block [deltaBlock]int64
 	last := values[0]
@@ -129,6 +132,12 @@ func appendDelta[T int32 | int64 | uint64](dst []byte, values []T, wide bool) []
 		dst = appendDeltaBlock(dst, &block, n, least, width)
 	}
 	return dst
+}
+
+// appendSame appends n differences of 0.
+func appendSame(dst []byte, n int) []byte {
+	blocks := (n + deltaBlock - 1) / deltaBlock
+	return append(dst, make([]byte, blocks*(1+deltaMinis))...) // least differences and widths of 0
 }
 
 // evenSteps says whether each value differs from the one before as the first does
@@ -156,17 +165,20 @@ func bitsOf[T int32 | int64 | uint64]() int {
 // appendDeltaBlock appends n differences above least, which have so many bits.
 func appendDeltaBlock(dst []byte, block *[deltaBlock]int64, n int, least int64, size int) []byte {
 	mask := ^uint64(0) >> (64 - size)
+	for i := n; i < len(block); i++ {
+		block[i] = least
+	}
 	var widths [deltaMinis]int
-	for m := range deltaMinis {
+	for m := range widths {
 		var all uint64
-		for i := m * deltaMini; i < min(n, (m+1)*deltaMini); i++ {
-			d := uint64(block[i]-least) & mask
-			block[i] = int64(d)
+		mini := (*[deltaMini]int64)(block[m*deltaMini:])
+		for i, d := range mini {
+			d := uint64(d-least) & mask
+			mini[i] = int64(d)
 			all |= d
 		}
 		widths[m] = bits.Len64(all)
 	}
-	clear(block[n:])
 	dst = binary.AppendVarint(dst, least)
 	for _, w := range widths {
 		dst = append(dst, byte(w))

@@ -73,3 +73,31 @@ func TestHybrid(t *testing.T) {
 		}
 	}
 }
+
+// Booleans are packed eight at a time, and by themselves at the end.
+func TestPlainBools(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for n := range 40 {
+		list := make([]bool, n)
+		want := make([]byte, (n+7)/8)
+		for i := range list {
+			if list[i] = r.IntN(2) == 1; list[i] {
+				want[i/8] |= 1 << (i % 8)
+			}
+		}
+		if got := appendPlain(nil, list); !slices.Equal(got, want) {
+			t.Errorf("%v: %08b, want %08b", list, got, want)
+		}
+	}
+}
+
+func TestAllSame(t *testing.T) {
+	for _, c := range []struct {
+		list []int32
+		want bool
+	}{{nil, true}, {[]int32{7}, true}, {[]int32{7, 7, 7}, true}, {[]int32{7, 8, 7}, false}, {[]int32{7, 7, 8}, false}} {
+		if got := allSame(c.list); got != c.want {
+			t.Errorf("%v: %v", c.list, got)
+		}
+	}
+}

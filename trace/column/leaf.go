@@ -30,7 +30,9 @@ var (
 )
 
 func newCodec(level zstd.EncoderLevel, more ...zstd.EOption) *zstd.Encoder {
-	e, err := zstd.NewWriter(nil, append(more, zstd.WithEncoderLevel(level), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithWindowSize(1<<20))...)
+	// The window comes first: the fastest level would make blocks of 64 KB of its own,
+	// where a page in one block needs no history.
+	e, err := zstd.NewWriter(nil, append(more, zstd.WithWindowSize(1<<20), zstd.WithEncoderLevel(level), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))...)
 	if err != nil {
 		panic(fmt.Sprintf("column: %v", err))
 	}
@@ -208,7 +210,9 @@ func (l *leaf[T]) endPage() {
 	l.chunk.NumValues += int64(l.levels)
 	l.chunk.Statistics.NullCount += int64(l.nulls)
 	l.rowsDone += int64(l.rows)
-	clear(l.values) // lets go of strings
+	if l.kind == parquet.ByteArray {
+		clear(l.values) // lets go of strings
+	}
 	l.values, l.positions, l.bounds = l.values[:0], l.positions[:0], bounds[T]{}
 	l.rep, l.def, l.levels, l.nulls, l.size, l.rows = l.rep[:0], l.def[:0], 0, 0, 0, 0
 	if l.distinct != nil && l.distinct.bytes > dictionaryBytes {
@@ -337,9 +341,12 @@ func appendPlain[T Scalar](dst []byte, values []T) []byte {
 			dst = binary.LittleEndian.AppendUint64(dst, v)
 		}
 	case []bool:
-		for ; len(values) > 0; values = values[min(8, len(values)):] {
+		for ; len(values) >= 8; values = values[8:] { // 8 bytes of 0 or 1, whose bits the product gathers in its highest byte
+			dst = append(dst, byte(binary.LittleEndian.Uint64(boolBytes(values))*0x0102040810204080>>56))
+		}
+		if len(values) > 0 {
 			var b byte
-			for i, v := range values[:min(8, len(values))] {
+			for i, v := range values {
 				if v {
 					b |= 1 << i
 				}
@@ -367,9 +374,19 @@ func bytesOf[T Scalar](values []T) int {
 	return n
 }
 
-// nullBytes is a view of null, for the searches of package bytes.
-func nullBytes(null []bool) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(null))), len(null))
+// boolBytes is a view of list, for the searches of package bytes.
+func boolBytes(list []bool) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(list))), len(list))
+}
+
+// allSame says whether all values are equal.
+func allSame[T int32 | int64 | uint64 | uint32](values []T) bool {
+	if len(values) == 0 || values[0] != values[len(values)-1] {
+		return len(values) == 0
+	}
+	size := int(unsafe.Sizeof(values[0]))
+	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), size*len(values))
+	return bytes.Equal(b[size:], b[:len(b)-size])
 }
 
 // sameNull returns how many of null, which is not empty, are as its first.
@@ -378,7 +395,7 @@ func sameNull(null []bool) int {
 	if null[0] {
 		other = 0
 	}
-	if n := bytes.IndexByte(nullBytes(null), other); n >= 0 {
+	if n := bytes.IndexByte(boolBytes(null), other); n >= 0 {
 		return n
 	}
 	return len(null)

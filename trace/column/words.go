@@ -88,6 +88,10 @@ func (c *Words) write(w []leafWriter, from, to int) {
 
 // add appends rows to the open page of l.
 func (c *Words) add(l *leaf[string], from, to int) {
+	if from < to && allSame(c.Places[from:to]) {
+		l.addSame(c.Table[c.Places[from]], to-from)
+		return
+	}
 	for i := from; i < to; {
 		p := c.Places[i]
 		n := 1

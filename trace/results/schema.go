@@ -211,14 +211,25 @@ func (b *batch) append(r *Result) {
 
 func (b *batch) appendLedger(entries []Entry) {
 	n := len(entries)
-	at, tokens, kind, choice := b.at.Extend(n), b.tokens.Extend(n), b.kind.Extend(n), b.choice.Extend(n)
-	source, event, shared := b.source.Extend(n), b.event.Extend(n), b.shared.Extend(n)
-	null := b.tokens.Null[len(b.tokens.Null)-n:]
+	at, tokens, kind, choice := b.at.Extend(n)[:n], b.tokens.Extend(n)[:n], b.kind.Extend(n)[:n], b.choice.Extend(n)[:n]
+	source, event, shared := b.source.Extend(n)[:n], b.event.Extend(n)[:n], b.shared.Extend(n)[:n]
+	null := b.tokens.Null[len(b.tokens.Null)-n:][:n]
+	// The entries of a row are in the cache, so that each column is filled on its own;
+	// i is below n for all of them, and no bounds are checked.
+	for i := range entries {
+		at[i] = entries[i].At
+	}
 	for i := range entries {
 		e := &entries[i]
-		at[i], tokens[i], null[i], choice[i] = e.At, e.Tokens.Value, !e.Tokens.Known, e.Choice
-		kind[i], source[i] = uint32(e.Kind), uint32(e.Source) // the tables are in their order
-		event[i], shared[i] = e.Event, e.SharedRead
+		tokens[i], null[i] = e.Tokens.Value, !e.Tokens.Known
+	}
+	for i := range entries {
+		e := &entries[i]
+		choice[i], event[i] = e.Choice, e.Event
+	}
+	for i := range entries {
+		e := &entries[i]
+		kind[i], source[i], shared[i] = uint32(e.Kind), uint32(e.Source), e.SharedRead // the tables are in their order
 	}
 	b.ledger.EndRow(entries != nil)
 }
