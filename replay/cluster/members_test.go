@@ -123,3 +123,25 @@ func TestBusRefusesSecrets(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPiecesAreHeard: a worker that hands over a file for longer than its lease is not
+// silent.
+func TestPiecesAreHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := coordinator(1)
+		c.admit("a", &hello{Version: "1", Protocol: protocolVersion, Nonce: "a"})
+		for range 4 {
+			time.Sleep(DefaultLease / 2)
+			if !c.hears("a") || c.hears("b") {
+				t.Fatal("pieces of a are not heard, or those of a stranger are")
+			}
+		}
+		if c.silent(c.members[0]) || c.members[0].silence != DefaultLease/2 {
+			t.Errorf("silent for %v, which is %v", c.members[0].silence, c.silent(c.members[0]))
+		}
+		time.Sleep(DefaultLease + 1)
+		if !c.silent(c.members[0]) {
+			t.Error("heard for ever")
+		}
+	})
+}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -33,11 +34,23 @@ func (c *Coordinator) onRows(msg *nats.Msg) {
 // fileForm is what files of a worker are called, and nothing else is written.
 var fileForm = regexp.MustCompile(`^(worker\.json|[0-9]{1,4}/(run\.json|requests\.parquet|parts/[0-9]{8}\.parquet))$`)
 
+// hears notes that a worker lives, whose piece has come: while it hands over a large
+// file it sends no beats.
+func (c *Coordinator) hears(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := slices.IndexFunc(c.members, func(m *member) bool { return m.name == name })
+	if at < 0 {
+		return false
+	}
+	m := c.members[at]
+	m.silence, m.seen = max(m.silence, time.Since(m.seen)), time.Now()
+	return true
+}
+
 func (c *Coordinator) piece(msg *nats.Msg) piece {
 	name, file := workerOf(msg.Subject), msg.Header.Get(headerFile)
-	c.mu.Lock()
-	known := slices.ContainsFunc(c.members, func(m *member) bool { return m.name == name })
-	c.mu.Unlock()
+	known := c.hears(name)
 	at, err := strconv.ParseInt(msg.Header.Get(headerOffset), 10, 64)
 	if !known || err != nil || !fileForm.MatchString(file) || !filepath.IsLocal(name) {
 		return piece{Error: fmt.Sprintf("%q is not a file of a worker of this run", file)}

@@ -168,7 +168,7 @@ func TestWorkersFetchTheirShares(t *testing.T) {
 	t.Parallel()
 	const n = 1000
 	s := newStage(t, replay.Config{}, evenly(n, 5*time.Millisecond))
-	run, rows, err := s.run(3, 100, func(i int) bool { return i == 1 })
+	run, rows, err := s.run(3, 30, func(i int) bool { return i == 1 })
 	if err != nil {
 		t.Fatalf("%v\n%v", err, s.said)
 	}

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -32,6 +33,7 @@ const (
 	envSwarm     = "REPRISE_SWARM"
 	envSwarmFor  = "REPRISE_SWARM_FOR"
 	envSwarmRows = "REPRISE_SWARM_ROWS"
+	envSwarmKB   = "REPRISE_SWARM_KB" // that each worker hands over beside them
 	swarmRole    = "REPRISE_SWARM_ROLE"
 )
 
@@ -229,6 +231,7 @@ func (c *child) phase(name string) (usage, bool) {
 // A crowd is what simulated workers send and say: 50 answers a second of 50 tokens each.
 type crowd struct {
 	length time.Duration
+	filler int                // bytes
 	rows   map[uint16][]int64 // ids by slot
 
 	mu     sync.Mutex
@@ -293,6 +296,10 @@ func (c *crowd) record(config *replay.Config) (*results.Run, error) {
 	if err := out.Close(); err != nil {
 		return nil, err
 	}
+	filler := filepath.Join(config.Dir, "parts", "99999999.parquet") // it is not read, since the results are whole
+	if err := errors.Join(os.MkdirAll(filepath.Dir(filler), 0o755), os.WriteFile(filler, make([]byte, c.filler), 0o644)); err != nil {
+		return nil, err
+	}
 	return run, results.WriteRun(config.Dir, run)
 }
 
@@ -319,7 +326,7 @@ func TestSwarm(t *testing.T) {
 	length := time.Duration(swarmNumber(t, envSwarmFor, 30)) * time.Second
 	dir := t.TempDir()
 	p := swarmPlan{Workers: n, Trace: filepath.Join(dir, "t.parquet"), Dir: filepath.Join(dir, "run"), Lease: DefaultLease}
-	crowd := &crowd{length: length, rows: map[uint16][]int64{}}
+	crowd := &crowd{length: length, filler: 1000 * swarmNumber(t, envSwarmKB, 600), rows: map[uint16][]int64{}}
 	for range crowdKinds {
 		crowd.kinds = append(crowd.kinds, newKind())
 	}

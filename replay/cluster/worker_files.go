@@ -76,6 +76,18 @@ func (w *Worker) files() ([]string, error) {
 // MiB unless it is told to.
 const pieceBytes = 512 << 10
 
+// All workers may send a piece at once. What a server holds for the coordinator is then
+// half of the 64 MiB above which it drops a client that does not keep up.
+const (
+	allPieces  = 32 << 20
+	leastPiece = 16 << 10
+)
+
+// pieceSize is how large the pieces of a worker are.
+func (w *Worker) pieceSize() int64 {
+	return min(pieceBytes, w.nc.MaxPayload()/2, max(leastPiece, allPieces/int64(max(1, w.plan.Of))))
+}
+
 // upload sends a file in pieces, each again until it is acknowledged; name is what it
 // is called there.
 func (w *Worker) upload(ctx context.Context, file, name string) error {
@@ -90,7 +102,7 @@ func (w *Worker) upload(ctx context.Context, file, name string) error {
 		return err
 	}
 	sum := hex.EncodeToString(whole.Sum(nil))
-	buf := make([]byte, min(pieceBytes, w.nc.MaxPayload()/2))
+	buf := make([]byte, w.pieceSize())
 	lastHeard := time.Now()
 	for at := int64(0); ; {
 		n, err := f.ReadAt(buf, at)
