@@ -55,6 +55,7 @@ type part struct {
 	late     []int64
 	recorded int64
 	sent     int64
+	told     int64 // what it had sent by its last beat
 	own      int64 // results of its shard at the start, whoever sent them
 }
 

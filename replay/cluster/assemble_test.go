@@ -275,3 +275,16 @@ func TestKeptWithoutFlags(t *testing.T) {
 		t.Error("the worker has lost its flags")
 	}
 }
+
+// TestLostOf: where nobody knows how many requests there would have been, those are lost
+// that a worker had sent by its last beat and of which there is no result.
+func TestLostOf(t *testing.T) {
+	a, p := assembly{}, part{planned: 100, own: 70, told: 900, sent: 850}
+	if n := a.lostOf(&p); n != 30 {
+		t.Errorf("of a shard: %d", n)
+	}
+	a.run.Planned.UntilNS = new(int64)
+	if n := a.lostOf(&p); n != 50 {
+		t.Errorf("of as many as there was time for: %d", n)
+	}
+}

@@ -68,12 +68,11 @@ func (a *assembly) conclude() {
 	for i := range a.parts {
 		a.run.Workers = append(a.run.Workers, a.worker(&a.parts[i]))
 		if p := &a.parts[i]; p.lost {
-			e.Lost += max(0, p.planned-p.own)
+			e.Lost += a.lostOf(p)
 		}
 	}
 	if p := &a.run.Planned; p.UntilNS != nil { // how many there would be was for the endpoint to say
-		p.Requests, p.InputTokens, p.OutputTokens, p.ReuseTokens = e.Sent, a.in, a.out, nil
-		e.Lost = 0 // nobody knows how many it would have sent
+		p.Requests, p.InputTokens, p.OutputTokens, p.ReuseTokens = e.Sent+e.Lost, a.in, a.out, nil
 	}
 	e.Overlaps = a.overlaps()
 	if e.Interrupted = a.stopped && a.aborted == nil; a.aborted != nil {
@@ -143,6 +142,15 @@ func mergeDelay(a, b *results.Delay) *results.Delay {
 	return d
 }
 
+// lostOf is how many requests were lost with a part: of its shard; or, where nobody knows
+// how many there would have been, of those that it had sent by its last beat.
+func (a *assembly) lostOf(p *part) int64 {
+	if a.run.Planned.UntilNS != nil {
+		return max(0, p.told-p.sent)
+	}
+	return max(0, p.planned-p.own)
+}
+
 // worker is a part's row of the table of workers.
 func (a *assembly) worker(p *part) results.Worker {
 	w := results.Worker{
@@ -159,9 +167,7 @@ func (a *assembly) worker(p *part) results.Worker {
 	}
 	if p.lost {
 		w.LostWhy = p.lostWhy
-		if a.run.Planned.UntilNS == nil {
-			w.Lost = max(0, p.planned-p.own)
-		}
+		w.Lost = a.lostOf(p)
 		if p.lostAt > 0 {
 			at := int64(p.lostAt)
 			w.LostAtNS = &at

@@ -410,7 +410,7 @@ func (c *Coordinator) assemble(ctx context.Context) (*results.Run, error) {
 	c.mu.Lock()
 	a := assembly{run: c.base, dir: c.Config.Dir, stopped: c.stop, aborted: c.aborted, keep: c.keep}
 	for _, m := range c.members {
-		p := part{name: m.name, planned: m.planned, silent: m.silence, lostAt: m.lostAt, lostWhy: m.lostWhy, lost: m.lost, took: len(m.takeover), host: m.host, slots: m.slots}
+		p := part{name: m.name, planned: m.planned, silent: m.silence, lostAt: m.lostAt, lostWhy: m.lostWhy, lost: m.lost, told: m.progress.Sent, took: len(m.takeover), host: m.host, slots: m.slots}
 		if !m.delivered && !m.lost {
 			p.lost, p.lostWhy = true, "its results did not arrive"
 		}

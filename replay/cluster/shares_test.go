@@ -166,9 +166,9 @@ func TestWorkersFetchTheirShares(t *testing.T) {
 		t.Skip("takes as long as a lease and a trace")
 	}
 	t.Parallel()
-	const n = 1000
+	const n = 1200
 	s := newStage(t, replay.Config{}, evenly(n, 5*time.Millisecond))
-	run, rows, err := s.run(3, 30, func(i int) bool { return i == 1 })
+	run, rows, err := s.run(3, 20, func(i int) bool { return i == 1 })
 	if err != nil {
 		t.Fatalf("%v\n%v", err, s.said)
 	}
@@ -244,7 +244,7 @@ func TestThinkIsTakenOver(t *testing.T) {
 		t.Skip("takes as long as a lease and a trace")
 	}
 	t.Parallel()
-	const sessions, turns = 250, 3
+	const sessions, turns = 300, 3
 	var rows []trace.Request
 	for i := range sessions {
 		for turn := range turns {
@@ -264,7 +264,7 @@ func TestThinkIsTakenOver(t *testing.T) {
 		last[name] = int64(i)
 	}
 	s := newStage(t, replay.Config{Pace: replay.PaceThink, MaxInFlight: 30}, rows)
-	run, got, err := s.run(3, 60, func(i int) bool { return i == 1 })
+	run, got, err := s.run(3, 20, func(i int) bool { return i == 1 })
 	if err != nil {
 		t.Fatalf("%v\n%v", err, s.said)
 	}
