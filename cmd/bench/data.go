@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -122,7 +121,7 @@ func importArm(w *work, write bool) error {
 		w.end(float64(rows))
 		return err
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	defer formats.Frugal()()
 	f, err := trace.Create(filepath.Join(w.dir, "out.parquet")) // as the command does
 	if err != nil {
 		return err

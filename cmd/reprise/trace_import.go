@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -239,8 +238,7 @@ func setFlags(c *cli.Command, names []string) map[string]string {
 }
 
 func importTo(ctx context.Context, c *cli.Command, out string, imp formats.Importer, src []*source.Source, memory int64, step trace.Step, rejects *rejects) (trace.Meta, error) {
-	// What it keeps are buffers that are used again: collecting often is cheap.
-	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	defer formats.Frugal()()
 	if out == "-" {
 		return formats.Import(ctx, imp, src, c.Root().Writer, memory, step, rejects.add)
 	}
