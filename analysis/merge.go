@@ -272,6 +272,7 @@ func mergeClient(to, c *results.Client) {
 	} else {
 		to.CPUSeconds = nil
 	}
+	to.Realtime = to.Realtime && c.Realtime
 	to.GCCycles += c.GCCycles
 	to.GCPauseNS += c.GCPauseNS
 	to.ConnsOpened += c.ConnsOpened

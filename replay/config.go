@@ -99,7 +99,8 @@ type Config struct {
 	// goes on beside a run. Neither may take long. nil = nothing.
 	Observe func(begin time.Time) (over func(*results.Run))
 
-	NoProbe bool // do not ask the endpoint before the run; running usage is then asked for, and no template overhead is known
+	NoRealtime bool // send from a thread like any other, even where it may go before others (Linux SCHED_FIFO)
+	NoProbe    bool // do not ask the endpoint before the run; running usage is then asked for, and no template overhead is known
 
 	runningUsage  bool // ask for usage on every event
 	overhead      int  // tokens that the endpoint's template adds to a prompt

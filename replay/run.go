@@ -78,6 +78,7 @@ type run struct {
 	abort                                context.CancelCauseFunc
 	nextDue, worst                       atomic.Int64
 	allSent, stopped                     atomic.Bool
+	realtime                             bool         // the sender's thread goes before all others
 	outOfFiles, outOfPorts               atomic.Int64 // requests that got no connection for that
 
 	plannedIn, plannedOut *int64 // tokens of what was sent; nil if none is known
@@ -276,7 +277,7 @@ func (r *run) do(ctx context.Context) error {
 	q.stop()
 	client := usage()
 	over(r.record)
-	client.ReceiveDelay = r.receiveDelay()
+	client.ReceiveDelay, client.Realtime = r.receiveDelay(), r.realtime
 	client.OutOfDescriptors, client.OutOfPorts = r.outOfFiles.Load(), r.outOfPorts.Load()
 	for _, t := range r.targets {
 		t.client.Close()
@@ -315,7 +316,9 @@ func (r *run) waiter(begin time.Time) (waiter, func()) {
 	if r.c.portable {
 		return newTimerWaiter(begin), func() {}
 	}
-	return newWaiter(begin)
+	w, first, release := newWaiter(begin, !r.c.NoRealtime)
+	r.realtime = first
+	return w, release
 }
 
 // errOver ends the sending of what has no due time, after Selection.Duration.

@@ -88,4 +88,14 @@ func TestTimerWaiter(t *testing.T) {
 	})
 }
 
-func TestPlatformWaiter(t *testing.T) { testWaiter(t, newWaiter) }
+func TestPlatformWaiter(t *testing.T) {
+	for _, realtime := range []bool{false, true} {
+		testWaiter(t, func(start time.Time) (waiter, func()) {
+			w, first, release := newWaiter(start, realtime)
+			if first && !realtime {
+				t.Error("it goes before others, though it was not asked to")
+			}
+			return w, release
+		})
+	}
+}

@@ -25,31 +25,31 @@ type exactWaiter struct {
 	coarse *timerWaiter
 }
 
-// newWaiter returns the best waiter of this platform, and what to call when the
-// goroutine is done with it.
-func newWaiter(start time.Time) (waiter, func()) {
+// newWaiter returns the best waiter of this platform, whether its thread goes before all
+// others, and what to call when the goroutine is done with it.
+func newWaiter(start time.Time, realtime bool) (w waiter, first bool, release func()) {
 	runtime.LockOSThread()
 	procs := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(procs + 1)                  // one for this thread, which keeps it while it sleeps
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // 1 ns instead of 50 us; this thread only
-	restore := prefer()
-	return &exactWaiter{start: start, coarse: newTimerWaiter(start)}, func() {
-		restore()
+	first = realtime && runtime.NumCPU() > 1 && schedule(unix.SCHED_FIFO, 1)
+	return &exactWaiter{start: start, coarse: newTimerWaiter(start)}, first, func() {
+		if first {
+			schedule(unix.SCHED_NORMAL, 0)
+		}
 		unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) // 0 = the default again
 		runtime.UnlockOSThread()
 		runtime.GOMAXPROCS(procs)
 	}
 }
 
-// prefer has the kernel run this thread before all others, where that is allowed (root,
-// CAP_SYS_NICE, or a limit of RLIMIT_NICE): it sleeps nearly always, and is late when it
-// has to wait for a processor. The function that it returns ends that.
-func prefer() (restore func()) {
-	before, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // of this thread, as 20 - nice
-	if err != nil || unix.Setpriority(unix.PRIO_PROCESS, 0, -20) != nil {
-		return func() {}
-	}
-	return func() { unix.Setpriority(unix.PRIO_PROCESS, 0, 20-before) }
+// schedule sets how the kernel schedules this thread; it is false where that is not
+// allowed. A thread of SCHED_FIFO runs as soon as it wakes. Any other has to wait until
+// the kernel's time slice of another thread ends, a millisecond or more for one wake-up
+// in a hundred, and a nice value of -20 changes nothing about that (Linux 6.18).
+func schedule(policy, priority uint32) bool {
+	a := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: policy, Priority: priority}
+	return unix.SchedSetAttr(0, &a, 0) == nil
 }
 
 // sleep is clock_nanosleep without a word to the scheduler, so that the thread

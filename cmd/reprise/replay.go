@@ -83,6 +83,7 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: "api-key-env", Usage: "name of the environment variable that holds the API key"},
 		&cli.StringFlag{Name: "stream", Value: "on", Usage: "on, off or recorded: whether to ask for streams; without one there is no TTFT"},
 		&cli.StringFlag{Name: "output-length", Value: replay.DefaultOutput, Usage: "exact (min_tokens, ignore_eos), cap (max_tokens) or free: how many tokens to ask for"},
+		&cli.BoolFlag{Name: "realtime", Value: true, Usage: "send from a thread that goes before all others, where the system allows it (Linux: root, CAP_SYS_NICE or a limit of RTPRIO); --realtime=false leaves that out"},
 		&cli.BoolFlag{Name: "probe", Value: true, Usage: "ask the endpoint with a few small requests first: fields it takes, tokens its template adds; --probe=false leaves them out"},
 		&cli.StringFlag{Name: "cache-salt", Value: "none", Usage: "none, run or session: a marker of 6 tokens at the head of each prompt, by seed, against caches that earlier runs have warmed"},
 		&cli.StringFlag{Name: "flush", Usage: "URL to post to before the run, so that the server empties its prefix cache"},
@@ -307,7 +308,7 @@ func replayConfig(c *cli.Command) (*replay.Config, error) {
 	if salt := c.String("cache-salt"); salt != "none" {
 		config.Salt = replay.Salt(salt)
 	}
-	config.NoProbe = !c.Bool("probe")
+	config.NoProbe, config.NoRealtime = !c.Bool("probe"), !c.Bool("realtime")
 	config.Progress = progressTo(c)
 	return config, nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -130,6 +131,9 @@ func replayShared(ctx context.Context, c *cli.Command, config *replay.Config, b 
 		},
 	}
 	if co.Bus.URL == "" {
+		if co.Workers >= runtime.NumCPU() && !c.IsSet("realtime") {
+			co.Args = append([]string{"--realtime=false"}, co.Args...) // they would keep one another, and their readers, from the processors
+		}
 		var names []string
 		for i := range co.Workers {
 			names = append(names, fmt.Sprintf("w%d", i+1))

@@ -97,6 +97,7 @@ func (a *assembly) add(e *results.Ended, first, ownShard bool) {
 		s.Outside, s.LeftOut, s.Joins, s.JoinWaitNS, s.NeverEligible = s.Outside+h.Outside, s.LeftOut+h.LeftOut, s.Joins+h.Joins, s.JoinWaitNS+h.JoinWaitNS, s.NeverEligible+h.NeverEligible
 	}
 	c, d := &to.Client, &e.Client
+	c.Realtime = d.Realtime && (first || c.Realtime)
 	c.ConnsOpened += d.ConnsOpened
 	c.ConnsReused += d.ConnsReused
 	c.OutOfDescriptors += d.OutOfDescriptors

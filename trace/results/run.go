@@ -123,6 +123,8 @@ type Client struct {
 	ConnsOpened int64    `json:"conns_opened"`
 	ConnsReused int64    `json:"conns_reused"` // requests that found an open connection
 
+	Realtime bool `json:"realtime"` // requests were sent from a thread that goes before all others of the machine (Linux SCHED_FIFO)
+
 	OutOfDescriptors int64 `json:"out_of_descriptors"` // requests that got no connection, since the client could open no more files
 	OutOfPorts       int64 `json:"out_of_ports"`       // likewise, since no local port was left
 
