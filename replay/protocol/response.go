@@ -25,12 +25,12 @@ type Response struct {
 
 	protocol Protocol
 	decoder  Decoder
-	stream   bool                  // a stream is asked for
 	emit     func(sse.Event) error // bound once
+	stream   bool                  // a stream is asked for
 
-	status  int
-	content string
 	framing framing
+	status  int32
+	content string
 	events  sse.Reader
 	lines   *sse.Lines // nil where the protocol has none
 	body    []byte
@@ -87,7 +87,7 @@ func (r *Response) Start(slab []results.Entry) {
 
 // Head takes the status and the Content-Type of the response.
 func (r *Response) Head(status int, contentType string) {
-	r.status, r.content = status, contentType
+	r.status, r.content = int32(status), contentType
 }
 
 // Feed takes the bytes of one network read of the body, made at at (since
@@ -165,7 +165,7 @@ func (r *Response) Close(e ledger.Ending) (s ledger.Summary) {
 // End is Close into s, an empty summary.
 func (r *Response) End(e *ledger.Ending, s *ledger.Summary) {
 	if e.Status == 0 {
-		e.Status = r.status
+		e.Status = int(r.status)
 	}
 	if e.Kind == ledger.EndClean || r.framing == framingEvents {
 		r.finish(e)
