@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package transport
 
 import (
@@ -7,6 +9,7 @@ import (
 	"os"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -57,10 +60,15 @@ func connect(ctx context.Context, to netip.AddrPort) (socket, error) {
 	err = unix.Connect(fd, address)
 	s := socket{os.NewFile(uintptr(fd), "tcp")}
 	if err == unix.EINPROGRESS || err == unix.EINTR {
-		err = s.connected(ctx)
+		var done bool
+		if done, err = connectedNow(fd); !done { // on loopback it is
+			err = s.connected(ctx)
+		}
 	}
-	if err == nil && to.Addr().IsLoopback() && isPort(fd, to.Port()) {
-		err = errSelf
+	if err == nil && to.Addr().IsLoopback() {
+		if port, ok := endOf(fd, unix.SYS_GETSOCKNAME); ok && port == to.Port() {
+			err = errSelf
+		}
 	}
 	if err != nil {
 		s.Close()
@@ -117,19 +125,19 @@ func connectedNow(fd int) (done bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	_, err = unix.Getpeername(fd)
-	return err == nil, nil // else it was woken for nothing
+	_, ok := endOf(fd, unix.SYS_GETPEERNAME)
+	return ok, nil // else it was woken for nothing
 }
 
-// isPort tells whether the near end has a port.
-func isPort(fd int, port uint16) bool {
-	switch a, _ := unix.Getsockname(fd); a := a.(type) {
-	case *unix.SockaddrInet4:
-		return a.Port == int(port)
-	case *unix.SockaddrInet6:
-		return a.Port == int(port)
+// endOf returns the port of an end of a connection, without the garbage that package
+// unix makes of an address.
+func endOf(fd int, call uintptr) (port uint16, ok bool) {
+	var a unix.RawSockaddrInet6 // IPv4 has its port in the same place
+	n := uint32(unsafe.Sizeof(a))
+	if _, _, errno := unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(&a)), uintptr(unsafe.Pointer(&n))); errno != 0 {
+		return 0, false
 	}
-	return false
+	return a.Port>>8 | a.Port<<8, true
 }
 
 // Read implements net.Conn.
