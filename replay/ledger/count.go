@@ -174,7 +174,7 @@ func (a *Account) append(s Stamp, kind results.Kind, choice int32, n trace.Optio
 // A ledger begins with room for what is expected and a few entries without a token,
 // and for no more than manyEntries.
 const (
-	fewEntries  = 4
+	fewEntries  = 2
 	manyEntries = 64
 )
 
