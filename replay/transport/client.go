@@ -547,10 +547,11 @@ func (c *Client) offer(k *conn) *Exchange {
 
 // closed takes the connection out of the client.
 func (k *conn) closed() {
-	k.nc.Close()
 	k.mu.Lock()
 	k.dead = true
+	x, stop := k.x, k.stop
 	k.mu.Unlock()
+	k.nc.Close()
 	c := k.client
 	c.mu.Lock()
 	delete(c.conns, k)
@@ -561,4 +562,13 @@ func (k *conn) closed() {
 		}
 	}
 	c.mu.Unlock()
+	switch { // an exchange may have begun when the reader had seen the close already
+	case x == nil:
+	case stop != nil:
+		k.finish(x, EndCut, stop, c.now(), false)
+	case x.Resent:
+		k.finish(x, EndReset, errors.New("connection closed before the response"), c.now(), false)
+	default:
+		k.resend(x)
+	}
 }

@@ -143,3 +143,29 @@ func TestDialsAndExchanges(t *testing.T) {
 		})
 	}
 }
+
+// A server that closes right behind each answer, against its promise, loses no request:
+// each ends, also one that takes a connection at the moment in which it is seen to have
+// closed.
+func TestCloseBehindTheAnswer(t *testing.T) {
+	to := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
+		readRequest(c)
+		io.WriteString(c, reply("abc"))
+	})
+	start := time.Now()
+	c := NewClient(func(ctx context.Context) (net.Conn, error) { return Dial(ctx, to) }, func() time.Duration { return time.Since(start) })
+	defer c.Close()
+	const n = 3000
+	ended := make(chan bool, n)
+	for range n {
+		go func() { do(c, &Exchange{Limits: Limits{Total: time.Second}}); ended <- true }()
+		time.Sleep(20 * time.Microsecond)
+	}
+	for i := range n {
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%d of %d requests have no end", n-i, n)
+		}
+	}
+}
