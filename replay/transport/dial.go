@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -187,7 +188,7 @@ func (c *Client) open(d dial) {
 	defer c.live.Done()
 	in := c.beginDial(&d)
 	nc, err := c.dial(in.ctx)
-	late := in.ctx.Err() != nil
+	late := in.ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)
 	c.dialed(in)
 	if err == nil {
 		c.opened(nc, d.beat)
@@ -195,7 +196,7 @@ func (c *Client) open(d dial) {
 	}
 	end, cause := EndRefused, err
 	if stop := context.Cause(c.ctx); stop != nil {
-		end, cause = EndCut, stop
+		end, cause = EndCut, fmt.Errorf("not sent, for no connection was there: %w", stop)
 	} else if late {
 		end, cause = EndTimeout, fmt.Errorf("no connection within %v", d.total)
 	}

@@ -3,6 +3,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/netip"
@@ -83,9 +84,9 @@ func sockaddr(to netip.AddrPort) (family int, _ unix.Sockaddr) {
 	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}
 }
 
-// connectLook is how often a dial looks whether it is still wanted: that costs less
-// than to be told.
-const connectLook = 50 * time.Millisecond
+// promptly is how long a dial waits before it asks to be told when it is not wanted any
+// more: that costs more than most dials take.
+const promptly = 50 * time.Millisecond
 
 // connected waits until the connection is there.
 func (s socket) connected(ctx context.Context) error {
@@ -93,27 +94,46 @@ func (s socket) connected(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer s.SetWriteDeadline(time.Time{})
-	for {
-		wake := time.Now().Add(connectLook)
-		if at, ok := ctx.Deadline(); ok && at.Before(wake) {
-			wake = at
+	end, ends := ctx.Deadline()
+	over := func() error { // the timer of ctx may come later than that of the socket
+		if ctx.Err() == nil && ends && !time.Now().Before(end) {
+			return context.DeadlineExceeded
 		}
-		s.SetWriteDeadline(wake)
-		var failed error
-		err := raw.Write(func(fd uintptr) (done bool) {
-			done, failed = connectedNow(int(fd))
-			return done
-		})
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err == nil:
-			return failed
-		case !os.IsTimeout(err):
-			return err
-		}
+		return ctx.Err()
 	}
+	soon := time.Now().Add(promptly)
+	if ends && end.Before(soon) {
+		soon = end
+	}
+	s.SetWriteDeadline(soon)
+	defer s.SetWriteDeadline(time.Time{})
+	done, err := s.wait(raw)
+	if gone := over(); done || gone != nil {
+		return cmp.Or(gone, err)
+	}
+	s.SetWriteDeadline(end) // zero = none
+	stop := context.AfterFunc(ctx, func() { s.SetWriteDeadline(time.Unix(1, 0)) })
+	var gone error
+	for !done && gone == nil {
+		done, err = s.wait(raw)
+		gone = over()
+	}
+	if !stop() {
+		return cmp.Or(context.Cause(ctx), gone, err)
+	}
+	return cmp.Or(gone, err)
+}
+
+// wait waits until the connect is over, or the deadline passes; then done is false.
+func (s socket) wait(raw syscall.RawConn) (done bool, err error) {
+	werr := raw.Write(func(fd uintptr) bool {
+		done, err = connectedNow(int(fd))
+		return done
+	})
+	if werr != nil && !os.IsTimeout(werr) {
+		return true, werr
+	}
+	return done, err
 }
 
 // connectedNow tells whether a connect is over, and how it went.
