@@ -18,12 +18,13 @@ type waiting struct {
 	first, last *Exchange // linked by Exchange.behind, the oldest first
 	undialed    *Exchange // the first for which no dial has begun
 	n           int
-	ticket      uint64 // the last that was given
-	dials       int    // under way
-	young       int    // of these, begun since the last beat
-	beat        int    // counts beats
-	beats       bool   // another beat comes
-	over        bool   // dials only fail
+	ticket      uint64        // the last that was given
+	dials       int           // under way
+	young       int           // of these, begun since the last beat
+	beat        int           // counts beats
+	beatAt      time.Duration // when the last began
+	beats       bool          // another beat comes
+	over        bool          // dials only fail
 }
 
 // A dial costs processor time when it begins, some 0.1 ms, and waits for the network
@@ -82,6 +83,12 @@ func (w *waiting) drop(ticket uint64) *Exchange {
 	return nil
 }
 
+// begin begins a beat.
+func (w *waiting) begin(now time.Duration) {
+	w.beatAt, w.young = now, 0
+	w.beat++
+}
+
 // next returns for whom a dial is to begin now; nil for nobody.
 func (w *waiting) next() *Exchange {
 	if w.dials >= w.n || w.young >= youngDials && !w.over {
@@ -105,6 +112,9 @@ func (c *Client) await(x *Exchange) {
 // dialOn begins the dials that are wanted. The caller holds mu.
 func (c *Client) dialOn() {
 	w := &c.waiting
+	if now := c.now(); now-w.beatAt >= dialBeat {
+		w.begin(now)
+	}
 	for x := w.next(); x != nil; x = w.next() {
 		w.dials++
 		w.young++
@@ -116,8 +126,8 @@ func (c *Client) dialOn() {
 		time.AfterFunc(dialBeat, func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			w.beats, w.young = false, 0
-			w.beat++
+			w.beats = false
+			w.begin(c.now())
 			c.dialOn()
 		})
 	}
