@@ -83,7 +83,9 @@ const connectTime = 2 * time.Second
 // its request to report.
 func (r *run) connect(ctx context.Context, q *queue) {
 	n := q.soon
-	if l := r.c.Selection.Load; l.Kind != "" {
+	if l := r.c.Selection.Load; l.Ramp > 0 {
+		n = min(n, 1) // the others come one by one
+	} else if l.Kind != "" {
 		n = min(n, l.N)
 	}
 	if r.c.MaxInFlight > 0 {
