@@ -28,6 +28,8 @@ type ShareSink func(shard int, times []byte) (rows io.WriteCloser, err error)
 // Deal makes the shares of shards in one way through the selected rows: a worker that has
 // its share sends what it would send if it had the whole trace. A share has each row
 // once, however often the trace begins again, and only the columns that sending needs.
+// Only users do not go through the trace in its order: their share has a row as often as
+// it is sent.
 //
 // Rows are sorted by share, on disk if need be, so that shares are written one after the
 // other, however many there are. In memory is when requests are due: some 6 bytes each.
@@ -43,7 +45,8 @@ func Deal(ctx context.Context, c *Config, s *Survey, shards []Shard, sink ShareS
 	}
 	meta := r.Meta()
 	r.Close()
-	d := dealer{bySession: len(shards) > 0 && shards[0].Sessions, recycles: once.Selection.Recycle, sorter: &trace.Sorter{Memory: dealMemory}, scratch: trace.NewBatch()}
+	inOrder := once.Selection.Load.Kind != LoadUsers // of the trace, in each pass
+	d := dealer{bySession: len(shards) > 0 && shards[0].Sessions, recycles: once.Selection.Recycle && inOrder, sorter: &trace.Sorter{Memory: dealMemory}, scratch: trace.NewBatch()}
 	defer d.sorter.Close()
 	for i := range shards {
 		d.add(i, c, s, shards[i])

@@ -146,6 +146,8 @@ func TestSharesAreTheWholeRun(t *testing.T) {
 			"think":         {Pace: PaceThink, Selection: Selection{SessionArrivals: poisson}},
 			"concurrency":   {Selection: Selection{Load: Load{Kind: LoadConcurrency, N: 8}, Recycle: true, Limit: 650}},
 			"endless":       {Selection: Selection{Load: Load{Kind: LoadConcurrency, N: 8}, Recycle: true, Duration: time.Minute}},
+			"users":         {Pace: PaceCausal, Selection: Selection{Load: Load{Kind: LoadUsers, N: 7, Rate: 20}, Recycle: true, Limit: 700}},
+			"users until":   {Pace: PaceCausal, Selection: Selection{Load: Load{Kind: LoadUsers, N: 7, Rate: 20}, Recycle: true, Duration: 20 * time.Second}},
 			"live":          {Pace: PaceThink, History: HistoryLive},
 		} {
 			c.Trace, c.Selection.Seed = path, seed

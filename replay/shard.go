@@ -131,8 +131,6 @@ const requestWeight = 10
 func (c *Config) CheckShared(workers int) error {
 	l := c.Selection.Load
 	switch {
-	case l.Kind == LoadUsers:
-		return trace.WithFix(fmt.Errorf("--users: users take turns over the whole run, which workers cannot share"), "leave out --workers, or give the turns times of their own: --session-arrivals poisson:0.5")
 	case l.Kind == LoadTrees:
 		return trace.WithFix(fmt.Errorf("--session-arrivals concurrency: which session begins next depends on all in flight, which workers cannot share"), "leave out --workers, or place the sessions: --session-arrivals poisson:0.5")
 	case l.Kind == LoadConcurrency && l.N < workers:

@@ -35,6 +35,7 @@ func TestShardsAreDisjointAndComplete(t *testing.T) {
 		"arrivals":    {Arrivals: poisson, Recycle: true, Limit: 700, Seed: 3},
 		"placed":      {SessionArrivals: poisson, Seed: 4},
 		"concurrency": {Load: Load{Kind: LoadConcurrency, N: 8}, Recycle: true, Limit: 650},
+		"users":       {Load: Load{Kind: LoadUsers, N: 8, Rate: 20}, Recycle: true, Limit: 650},
 	} {
 		for _, sessions := range []bool{false, true} {
 			c := Config{Selection: s, source: traceOf(trace.ClockTrace, rows...)}
@@ -122,7 +123,7 @@ func TestWeigh(t *testing.T) {
 
 func TestCheckShared(t *testing.T) {
 	for name, c := range map[string]Config{
-		"users": {Selection: Selection{Load: Load{Kind: LoadUsers, N: 5, Rate: 1}}}, "trees": {Selection: Selection{Load: Load{Kind: LoadTrees, N: 5}}},
+		"trees": {Selection: Selection{Load: Load{Kind: LoadTrees, N: 5}}},
 		"few places": {Selection: Selection{Load: Load{Kind: LoadConcurrency, N: 3}}}, "few in flight": {MaxInFlight: 3},
 		"warm-up": {Pace: PaceCausal, WarmUp: WarmUp{Requests: 5}},
 	} {
