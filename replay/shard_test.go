@@ -123,7 +123,7 @@ func TestWeigh(t *testing.T) {
 
 func TestCheckShared(t *testing.T) {
 	for name, c := range map[string]Config{
-		"trees": {Selection: Selection{Load: Load{Kind: LoadTrees, N: 5}}},
+		"trees":      {Selection: Selection{Load: Load{Kind: LoadTrees, N: 5}}},
 		"few places": {Selection: Selection{Load: Load{Kind: LoadConcurrency, N: 3}}}, "few in flight": {MaxInFlight: 3},
 		"warm-up": {Pace: PaceCausal, WarmUp: WarmUp{Requests: 5}},
 	} {
