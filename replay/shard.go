@@ -137,10 +137,21 @@ func (c *Config) CheckShared(workers int) error {
 		return trace.WithFix(fmt.Errorf("--concurrency %d: fewer than the %d workers", l.N, workers), "use no more workers than places")
 	case c.MaxInFlight > 0 && c.MaxInFlight < workers:
 		return trace.WithFix(fmt.Errorf("--max-in-flight %d: fewer than the %d workers", c.MaxInFlight, workers), "use no more workers than places")
-	case c.WarmUp.Requests > 0 && c.pace() != PaceSchedule:
-		return trace.WithFix(fmt.Errorf("--warmup in requests: nobody knows which are sent first by all workers"), "give it as a time, such as --warmup 10s")
 	}
 	return nil
+}
+
+// ShareWarmUp gives a worker its part of a warm-up in requests, where turns wait for one
+// another: which are sent first is known of those that it sends itself alone. What it
+// takes over later has none.
+func (c *Config) ShareWarmUp(worker, of int, later bool) {
+	switch {
+	case c.pace() == PaceSchedule:
+	case later:
+		c.WarmUp.Requests = 0
+	default:
+		c.WarmUp.Requests = int64(Part(int(c.WarmUp.Requests), worker, of))
+	}
 }
 
 // Places returns how many places a worker has of those of the whole run; 0 where there

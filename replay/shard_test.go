@@ -125,7 +125,6 @@ func TestCheckShared(t *testing.T) {
 	for name, c := range map[string]Config{
 		"trees":      {Selection: Selection{Load: Load{Kind: LoadTrees, N: 5}}},
 		"few places": {Selection: Selection{Load: Load{Kind: LoadConcurrency, N: 3}}}, "few in flight": {MaxInFlight: 3},
-		"warm-up": {Pace: PaceCausal, WarmUp: WarmUp{Requests: 5}},
 	} {
 		if err := c.CheckShared(4); err == nil || trace.Fix(err) == "" {
 			t.Errorf("%s: %v", name, err)
@@ -142,6 +141,23 @@ func TestCheckShared(t *testing.T) {
 	}
 	if sum != 10 {
 		t.Errorf("4 workers have %d of 10 places", sum)
+	}
+}
+
+// TestShareWarmUp: where turns wait, workers have parts of a warm-up in requests that add
+// up, and what is taken over has none; by the clock, the first of the plan are known.
+func TestShareWarmUp(t *testing.T) {
+	for _, test := range []struct {
+		pace  string
+		later bool
+		want  [3]int64
+	}{{PaceThink, false, [3]int64{4, 3, 3}}, {PaceCausal, true, [3]int64{}}, {PaceSchedule, false, [3]int64{10, 10, 10}}, {PaceSchedule, true, [3]int64{10, 10, 10}}} {
+		for worker, want := range test.want {
+			c := Config{Pace: test.pace, WarmUp: WarmUp{Requests: 10}}
+			if c.ShareWarmUp(worker, 3, test.later); c.WarmUp.Requests != want {
+				t.Errorf("%s, later %v: worker %d has %d, want %d", test.pace, test.later, worker, c.WarmUp.Requests, want)
+			}
+		}
 	}
 }
 

@@ -263,6 +263,7 @@ func (w *Worker) replay(ctx context.Context, n int, l *leg) error {
 	} else if places > 0 {
 		c.SetPlaces(places)
 	}
+	c.ShareWarmUp(w.plan.Index, w.plan.Of, n > 0)
 	if n > 0 || w.plan.Index > 0 {
 		c.Flush = "" // once for the run
 	}
