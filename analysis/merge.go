@@ -255,7 +255,7 @@ func mergeEnded(run *results.Run, e *results.Ended, first bool) {
 		to.DurationNS += e.DurationNS
 		to.Sent += e.Sent
 		to.Unsent += e.Unsent
-		to.Interrupted = to.Interrupted || e.Interrupted
+		to.Interrupted, to.Unconcluded = to.Interrupted || e.Interrupted, to.Unconcluded || e.Unconcluded
 		to.Capped += e.Capped
 		to.Overlaps += e.Overlaps
 		to.RecordsLost += e.RecordsLost

@@ -98,7 +98,7 @@ func Basis(a, b []*RunData) []BasisNote {
 		}
 	}
 	for _, d := range all {
-		if d.Summary.Requests.Interrupted || d.Summary.Requests.Killed {
+		if q := &d.Summary.Requests; q.Interrupted || q.Killed || q.Unconcluded {
 			notes = append(notes, BasisNote{"end", []string{d.Name + " did not run to its end"}, false})
 		}
 	}

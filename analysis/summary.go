@@ -98,6 +98,7 @@ type Requests struct {
 	Unsent      int64 `json:"unsent"`     // planned, but never sent
 	Interrupted bool  `json:"interrupted"`
 	Killed      bool  `json:"killed"`           // no end is recorded: the run was killed, or goes on
+	Unconcluded bool  `json:"unconcluded"`      // its coordinator did not end it: assembled from what workers had kept
 	Recovered   bool  `json:"recovered"`        // read from the parts of the results
 	RecordsLost int64 `json:"records_lost"`     // sent, but not in the results
 	Capped      int64 `json:"capped"`           // waited for --max-in-flight
@@ -233,7 +234,7 @@ func (q *Requests) end(run *results.Opened) {
 		q.Unsent = max(q.unsentRows, run.Run.Planned.Requests-q.dispatchedAll)
 		return
 	}
-	q.Interrupted, q.Capped, q.Overlaps = e.Interrupted, e.Capped, e.Overlaps
+	q.Interrupted, q.Unconcluded, q.Capped, q.Overlaps = e.Interrupted, e.Unconcluded, e.Capped, e.Overlaps
 	q.Unsent = max(q.unsentRows, e.Unsent)
 	q.RecordsLost = max(e.RecordsLost, e.Sent-q.dispatchedAll)
 }

@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"reprise/trace/results"
@@ -45,6 +46,8 @@ type Limits struct {
 // A Verdict is on the client: whether the run measured the server, and not
 // itself.
 type Verdict struct {
+	worst string // of Reasons, the first that made it invalid
+
 	Result      string   `json:"result"`       // valid, degraded or invalid
 	Code        int      `json:"code"`         // exit code: 0, or CodeInvalid
 	Reasons     []string `json:"reasons"`      // why it is not valid
@@ -76,6 +79,7 @@ func (s *Summary) Judge(l Limits) {
 		Result: Valid, Reasons: []string{}, Remarks: s.remarks(), NotMeasured: []string{},
 		LateLimit: *milliseconds(l.Lateness), LateShare: l.Share, ReceiveShare: l.ReceiveShare,
 	}
+	v.unconcluded(s)
 	v.resources(s)
 	v.late(s)
 	v.receive(s)
@@ -90,10 +94,24 @@ func (s *Summary) Judge(l Limits) {
 
 // worsen sets the result, never to a better one.
 func (v *Verdict) worsen(result, format string, args ...any) {
+	reason := fmt.Sprintf(format, args...)
+	if result == Invalid && v.Result != Invalid {
+		v.worst = reason
+	}
 	if v.Result != Invalid {
 		v.Result = result
 	}
-	v.Reasons = append(v.Reasons, fmt.Sprintf(format, args...))
+	v.Reasons = append(v.Reasons, reason)
+}
+
+// Headline is why a run is invalid in some words, for a line beside the report, which has
+// all of it.
+func (v *Verdict) Headline() string {
+	text, _, _ := strings.Cut(v.worst, ": ")
+	if text, _, _ = strings.Cut(text, "; "); len(v.Reasons) > 1 {
+		text += fmt.Sprintf(" (the report has all %d reasons)", len(v.Reasons))
+	}
+	return text
 }
 
 func (v *Verdict) late(s *Summary) {
@@ -181,7 +199,7 @@ func (v *Verdict) records(s *Summary) {
 	switch {
 	case q.Killed:
 		v.worsen(Degraded, "the run was killed or still goes on: %s of %s planned requests are recorded, and those in flight, the slow ones first of all, are missing", Grouped(q.Recorded), Grouped(s.Planned.Requests))
-	case q.Unsent > 0 && !q.Interrupted:
+	case q.Unsent > 0 && !q.Interrupted && !q.Unconcluded:
 		v.worsen(Invalid, "%s of %s planned requests were not sent", Grouped(q.Unsent), Grouped(s.Planned.Requests))
 	}
 }

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"reprise/trace/results"
@@ -18,7 +19,9 @@ const silentLimit = 2 * time.Second
 func (v *Verdict) workers(s *Summary) {
 	for i := range s.Workers {
 		w := &s.Workers[i]
-		v.lost(w)
+		if !s.Requests.Unconcluded {
+			v.lost(w)
+		}
 		if late := w.LateP99NS; late != nil {
 			if ms := *milliseconds(time.Duration(*late)); ms > v.Limit {
 				v.worsen(Degraded, "worker %s: its p99 lateness %s ms is above the limit of %s ms", w.Name, decimals(ms), decimals(v.Limit))
@@ -37,6 +40,38 @@ func (v *Verdict) workers(s *Summary) {
 			v.worsen(Degraded, "%s", text)
 		}
 	}
+}
+
+// unconcluded says what is known of a run whose coordinator was killed: which workers
+// came to their end, and what is missing of the others.
+func (v *Verdict) unconcluded(s *Summary) {
+	if !s.Requests.Unconcluded {
+		return
+	}
+	groups := map[string][]string{}
+	for i := range s.Workers {
+		w := &s.Workers[i]
+		part := fmt.Sprintf("%s (%s of %s planned requests recorded)", w.Name, Grouped(w.Recorded), Grouped(w.Planned))
+		switch {
+		case w.Name == results.MissingWorkers && w.State == results.WorkerLost:
+			part = fmt.Sprintf("others, which had %s planned requests", Grouped(w.Planned))
+		case w.State == results.WorkerLost:
+			part = w.Name
+		}
+		groups[w.State] = append(groups[w.State], part)
+	}
+	text := "the coordinator did not conclude the run, and its results were assembled from what the workers had kept"
+	for _, g := range []struct{ state, words string }{
+		{results.WorkerEnded, "complete"}, {results.WorkerStopped, "stopped sending before the end"}, {results.WorkerRestored, "killed, or still going on"}, {results.WorkerLost, "nothing is at hand"},
+	} {
+		if list := groups[g.state]; list != nil {
+			text += fmt.Sprintf("; %s: %s", g.words, strings.Join(list, ", "))
+		}
+	}
+	if q := &s.Requests; q.Unsent > 0 {
+		text += fmt.Sprintf("; %s of %s planned requests were not sent", Grouped(q.Unsent), Grouped(s.Planned.Requests))
+	}
+	v.worsen(Degraded, "%s", text)
 }
 
 // lost says that a worker was lost.

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"net/url"
 
 	"reprise/replay/protocol"
 	"reprise/trace"
@@ -31,6 +32,9 @@ func (c *Config) Check() error {
 		if _, err := c.protocol().AppendBody(nil, &ask); err != nil {
 			return fmt.Errorf("--output-length exact: %w", err)
 		}
+	}
+	if _, err := tlsConfig(&url.URL{}, c.TLS); err != nil {
+		return err
 	}
 	for _, base := range c.URLs {
 		u, err := endpoint(base, c.protocol().Path())

@@ -13,9 +13,10 @@ import (
 
 // Bounds of what is followed while a run goes on.
 const (
-	RecentWindow = 10 * time.Second // what Recent quantiles and rates are over, at most
-	liveCauses   = 64               // different causes that are told apart
-	topCauses    = 5                // of these, in a Progress
+	RecentWindow = 10 * time.Second       // what Recent quantiles and rates are over, at most
+	liveCauses   = 64                     // different causes that are told apart
+	topCauses    = 5                      // of these, in a Progress
+	HeldAfter    = 100 * time.Millisecond // a request that is due for longer is held by others, or by a cap
 	liveMost     = int64(time.Hour / time.Microsecond)
 )
 
@@ -34,6 +35,8 @@ type Progress struct {
 	Failed   int64         // of Done
 	Errors   int64         // of Failed: what was not given up on purpose
 	NextDue  time.Duration // of the next request, on the run's clock; below 0 where none is known
+	Unheard  bool          // what is next is not known here: a worker has to say so first
+	Lost     int           // workers that were lost; what they had in flight is in no number
 	Lateness time.Duration // largest of the last second
 
 	// What has ended, without the warm-up; latencies of the successful ones.

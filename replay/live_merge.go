@@ -13,7 +13,7 @@ func (p *Progress) Add(o *Progress) {
 	p.Sent, p.InFlight, p.Done, p.Failed = p.Sent+o.Sent, p.InFlight+o.InFlight, p.Done+o.Done, p.Failed+o.Failed
 	p.Errors += o.Errors
 	p.Input, p.Output, p.InputPerS, p.OutputPerS = p.Input+o.Input, p.Output+o.Output, p.InputPerS+o.InputPerS, p.OutputPerS+o.OutputPerS
-	p.Sending = p.Sending || o.Sending
+	p.Sending, p.Unheard = p.Sending || o.Sending, p.Unheard || o.Unheard
 	p.Lateness = max(p.Lateness, o.Lateness)
 	if o.NextDue >= 0 && (p.NextDue < 0 || o.NextDue < p.NextDue) {
 		p.NextDue = o.NextDue

@@ -166,6 +166,8 @@ func (c *Config) tlsConfig(u *url.URL) (*tls.Config, error) {
 	return config, err
 }
 
+const fixCA = "name the PEM file of the authority that has signed the server's certificate"
+
 func tlsConfig(u *url.URL, t TLS) (*tls.Config, error) {
 	config := &tls.Config{ServerName: u.Hostname(), InsecureSkipVerify: t.Insecure, NextProtos: []string{"http/1.1"}}
 	if t.CertFile != "" || t.KeyFile != "" {
@@ -180,14 +182,14 @@ func tlsConfig(u *url.URL, t TLS) (*tls.Config, error) {
 	}
 	pem, err := os.ReadFile(t.CAFile)
 	if err != nil {
-		return nil, fmt.Errorf("--ca-file: %w", err)
+		return nil, trace.WithFix(fmt.Errorf("--ca-file: %w", err), fixCA)
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--ca-file %s: no certificate in it", t.CAFile)
+		return nil, trace.WithFix(fmt.Errorf("--ca-file %s: no certificate in PEM is in it", t.CAFile), fixCA)
 	}
 	config.RootCAs = pool
 	return config, nil

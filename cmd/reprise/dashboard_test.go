@@ -131,12 +131,17 @@ func textOf(code rune, mod tea.KeyMod) string {
 // TestNextText: what a run waits for, in words.
 func TestNextText(t *testing.T) {
 	for want, p := range map[string]replay.Progress{
-		"next due in 1.5s":                 {Sending: true, Elapsed: time.Second, NextDue: 2500 * time.Millisecond},
-		"next due in 0s":                   {Sending: true, Elapsed: time.Second, NextDue: 990 * time.Millisecond},
-		"the next one is held, due for 3s": {Sending: true, Elapsed: 4 * time.Second, NextDue: time.Second},
-		"the next one waits for an answer": {Sending: true, NextDue: -1},
-		"all sent":                         {NextDue: -1},
-		"sending has stopped":              {Stopped: true, NextDue: -1},
+		"next due in 1.5s":                  {Sending: true, Elapsed: time.Second, NextDue: 2500 * time.Millisecond},
+		"next due in 0s":                    {Sending: true, Elapsed: time.Second, NextDue: 990 * time.Millisecond},
+		"the next one is held, due for 3s":  {Sending: true, Elapsed: 4 * time.Second, NextDue: time.Second},
+		"the next one waits for an answer":  {Sending: true, NextDue: -1},
+		"all sent":                          {NextDue: -1},
+		"sending has stopped":               {Stopped: true, NextDue: -1},
+		"begins in 700ms":                   {Sending: true, Unheard: true, NextDue: -1, Elapsed: -700 * time.Millisecond},
+		"sending":                           {Sending: true, Unheard: true, NextDue: -1, Elapsed: time.Second},
+		"sending is over, 2 of 60 not sent": {NextDue: -1, Planned: 60, Sent: 58},
+		"1 worker lost, sending":            {Sending: true, Unheard: true, NextDue: -1, Lost: 1},
+		"2 workers lost, sending is over, 2 of 60 not known to be sent": {NextDue: -1, Planned: 60, Sent: 58, Lost: 2},
 	} {
 		if got := nextText(&p); got != want {
 			t.Errorf("%+v: %q, want %q", p, got, want)

@@ -258,7 +258,7 @@ func TestDeploySystemd(t *testing.T) {
 	if start == nil {
 		t.Fatal("no ExecStart")
 	}
-	takes(t, strings.Fields(strings.NewReplacer("${NATS}", "tls://nats.example:4222", "%d", "/run/credentials", "%H", "host").Replace(start[1])), nil)
+	takes(t, strings.Fields(strings.NewReplacer("${NATS}", "tls://nats.example:4222", "%d", "/run/credentials", "%l", "host").Replace(start[1])), nil)
 	verify, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("no systemd-analyze to verify the unit with")

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"reprise/replay"
+	"reprise/trace"
 )
 
 // checkProgress refuses what --progress does not know.
@@ -70,17 +71,32 @@ func ofPlanned(p *replay.Progress) string {
 	return fmt.Sprintf("%d of %d", p.Sent, p.Planned)
 }
 
-// nextText says what a run waits for.
+// nextText says which workers are gone, and what a run waits for.
 func nextText(p *replay.Progress) string {
+	if p.Lost > 0 {
+		return trace.Plural(p.Lost, "worker") + " lost, " + waitText(p)
+	}
+	return waitText(p)
+}
+
+func waitText(p *replay.Progress) string {
 	switch next := p.NextDue - p.Elapsed; {
 	case !p.Sending && p.Stopped:
 		return "sending has stopped"
+	case !p.Sending && p.Sent < p.Planned && !p.Endless && p.Lost > 0:
+		return fmt.Sprintf("sending is over, %d of %d not known to be sent", p.Planned-p.Sent, p.Planned)
+	case !p.Sending && p.Sent < p.Planned && !p.Endless:
+		return fmt.Sprintf("sending is over, %d of %d not sent", p.Planned-p.Sent, p.Planned)
 	case !p.Sending:
 		return "all sent"
+	case p.Elapsed < 0:
+		return "begins in " + (-p.Elapsed).Round(10*time.Millisecond).String()
+	case p.NextDue >= 0 && next < -replay.HeldAfter:
+		return "the next one is held, due for " + shortTime(-next)
+	case p.Unheard:
+		return "sending"
 	case p.NextDue < 0:
 		return "the next one waits for an answer"
-	case next < -100*time.Millisecond:
-		return "the next one is held, due for " + shortTime(-next)
 	default:
 		return "next due in " + max(0, next).Round(10*time.Millisecond).String()
 	}
@@ -128,6 +144,7 @@ type jsonProgress struct {
 	Done     int64            `json:"done"`
 	Failed   int64            `json:"failed"`
 	Sending  bool             `json:"sending"`
+	Lost     int              `json:"workers_lost"`
 	NextDue  *float64         `json:"next_due_s"`
 	Left     *float64         `json:"left_s"`
 	Lateness float64          `json:"lateness_max_s"` // of the last second
@@ -151,7 +168,7 @@ type jsonQuantiles struct {
 
 func progressJSON(p *replay.Progress) *jsonProgress {
 	j := &jsonProgress{
-		Elapsed: p.Elapsed.Seconds(), Sent: p.Sent, InFlight: p.InFlight, Done: p.Done, Failed: p.Failed, Sending: p.Sending, Lateness: p.Lateness.Seconds(),
+		Elapsed: p.Elapsed.Seconds(), Sent: p.Sent, InFlight: p.InFlight, Done: p.Done, Failed: p.Failed, Sending: p.Sending, Lost: p.Lost, Lateness: p.Lateness.Seconds(),
 		Late: quantilesJSON(p.Late), TTFT: quantilesJSON(p.TTFT), ITL: quantilesJSON(p.ITL), Input: p.Input, Output: p.Output, InPerS: p.InputPerS, OutPerS: p.OutputPerS,
 		Outcomes: p.Outcomes, Causes: map[string]int64{},
 	}

@@ -21,7 +21,6 @@ import (
 	"reprise/replay"
 	"reprise/replay/protocol"
 	"reprise/trace"
-	"reprise/trace/results"
 )
 
 func replayCommand() *cli.Command {
@@ -479,7 +478,10 @@ func prepareDir(c *cli.Command) error {
 	case len(entries) == 0:
 		return nil
 	}
-	if _, err := os.Stat(filepath.Join(dir, results.RunFile)); err != nil {
+	if !holdsRun(dir) && holdsNoFile(dir) { // of a start that was killed
+		return errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755))
+	}
+	if !holdsRun(dir) {
 		return trace.WithFix(fmt.Errorf("%s: not empty, and not a run directory", dir), "name another directory")
 	}
 	if !c.Bool("force") {
@@ -488,9 +490,19 @@ func prepareDir(c *cli.Command) error {
 	return nil // the old run goes when the new one begins
 }
 
+// holdsNoFile tells that there are directories in dir, and nothing in them.
+func holdsNoFile(dir string) bool {
+	return filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			return fs.ErrExist
+		}
+		return err
+	}) == nil
+}
+
 // dropEmptyDir takes away the directory of a run that did not begin.
 func dropEmptyDir(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, results.RunFile)); err == nil {
+	if holdsRun(dir) {
 		return nil
 	}
 	os.Remove(filepath.Join(dir, "parts"))

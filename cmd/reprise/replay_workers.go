@@ -17,6 +17,7 @@ import (
 	"reprise/replay"
 	"reprise/replay/cluster"
 	"reprise/trace"
+	"reprise/trace/results"
 )
 
 // workersFlags spread a run over several load hosts.
@@ -82,10 +83,15 @@ func shared(c *cli.Command, config *replay.Config) (bool, error) {
 		return false, misused{err, trace.Fix(err)}
 	}
 	bus := busOf(c)
+	for _, f := range busFlags() {
+		if name := f.Names()[0]; bus.URL == "" && c.IsSet(name) && name != "cluster" {
+			return false, misuse("name the server with --nats, such as nats://host:4222; without it, workers are processes of this machine and need none", "--%s without --nats", name)
+		}
+	}
 	if bus.URL == "" {
 		bus.URL = "nats://127.0.0.1:4222"
 	}
-	if err := bus.Check(); err != nil {
+	if err := cmp.Or(bus.Check(), bus.CheckFiles()); err != nil {
 		return false, misused{err, trace.Fix(err)}
 	}
 	return true, nil
@@ -115,13 +121,30 @@ func replayShared(ctx context.Context, c *cli.Command, config *replay.Config, b 
 		return err
 	}
 	config.Dir = c.String("output")
-	if err := beginRun(c, config.Trace, config.Dir); err != nil {
+	old, err := setAside(config.Dir)
+	if err != nil {
 		return err
+	}
+	run, err := coordinate(ctx, c, config, b)
+	if run == nil && !holdsRun(config.Dir) {
+		return errors.Join(err, old.putBack())
+	}
+	if err = errors.Join(err, old.drop()); run == nil || run.Ended == nil {
+		return err
+	}
+	return errors.Join(err, conclude(ctx, c, config.Dir, run))
+}
+
+// coordinate makes the run in its directory, which is empty. Workers of this machine have
+// ended when it returns.
+func coordinate(ctx context.Context, c *cli.Command, config *replay.Config, b *beside) (*results.Run, error) {
+	if err := beginRun(c, config.Trace, config.Dir); err != nil {
+		return nil, err
 	}
 	b.attach(c, config)
 	path, err := filepath.Abs(config.Trace)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	config.Trace = path
 	co := &cluster.Coordinator{
@@ -139,18 +162,60 @@ func replayShared(ctx context.Context, c *cli.Command, config *replay.Config, b 
 			names = append(names, fmt.Sprintf("w%d", i+1))
 		}
 		if co.Server, err = cluster.StartServer(co.Bus.Cluster, names); err != nil {
-			return err
+			return nil, err
 		}
 		defer co.Server.Close()
 		l := &launcher{c: c, server: co.Server, names: names, dir: config.Dir}
 		defer l.end()
 		co.Start = l.start
 	}
-	run, err := co.Run(ctx)
-	if run == nil || run.Ended == nil {
-		return errors.Join(err, dropEmptyDir(config.Dir))
+	return co.Run(ctx)
+}
+
+// holdsRun tells whether a run has begun in dir.
+func holdsRun(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, results.RunFile))
+	return err == nil
+}
+
+// An earlier is what was in the place of a run directory, until the run that is to replace
+// it has begun.
+type earlier struct {
+	dir   string
+	aside string // "" = there was nothing
+}
+
+// setAside moves an earlier run out of the way. Workers need their directories before
+// anything is sent, so that it cannot stay where it is until then.
+func setAside(dir string) (*earlier, error) {
+	dir = filepath.Clean(dir)
+	e := &earlier{dir: dir}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) == 0 {
+		return e, err
 	}
-	return errors.Join(err, conclude(ctx, c, config.Dir, run))
+	e.aside = fmt.Sprintf("%s.replaced-%d", dir, os.Getpid())
+	if err := os.Rename(dir, e.aside); err != nil {
+		return nil, trace.WithFix(fmt.Errorf("replace the run: %w", err), "name another directory")
+	}
+	return e, nil
+}
+
+// putBack is for a run that did not begin: what its start has made goes, and the earlier
+// run is there again.
+func (e *earlier) putBack() error {
+	err := os.RemoveAll(e.dir)
+	if err == nil && e.aside != "" {
+		err = os.Rename(e.aside, e.dir)
+	}
+	return err
+}
+
+// drop is for a run that has begun.
+func (e *earlier) drop() error {
+	if e.aside == "" {
+		return nil
+	}
+	return os.RemoveAll(e.aside)
 }
 
 // workerArgs are the flags of this command that workers need, as they are given;

@@ -169,7 +169,7 @@ func judged(s *analysis.Summary) error {
 	if s.Verdict.Code == 0 {
 		return missed(s)
 	}
-	return verdict{s.Verdict.Code, errors.New("not a valid measurement: " + strings.Join(s.Verdict.Reasons, "; "))}
+	return verdict{s.Verdict.Code, errors.New("not a valid measurement: " + s.Verdict.Headline())}
 }
 
 // lateLimits reads --late-limit and --late-share.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -23,7 +25,7 @@ func recovered(ctx context.Context, c *cli.Command) (string, error) {
 	for _, dir := range dirs {
 		found := cluster.Kept(dir)
 		if len(found) == 0 {
-			return "", trace.WithFix(fmt.Errorf("%s: no worker has left results here", dir), "name the directory of the run, or those that reprise worker has written with -o")
+			return "", notRecoverable(dir)
 		}
 		kept = append(kept, found...)
 	}
@@ -35,6 +37,43 @@ func recovered(ctx context.Context, c *cli.Command) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(c.Root().ErrWriter, "reprise: assembled %d of %d workers into %s; what they kept is still there\n", len(kept), len(run.Workers), out)
+	there := len(run.Workers)
+	if there > 0 && run.Workers[there-1].Name == results.MissingWorkers {
+		there--
+	}
+	fmt.Fprintf(c.Root().ErrWriter, "reprise: the results of %s are assembled in %s; what was kept of them is still there\n", trace.Plural(there, "worker"), out)
 	return out, nil
+}
+
+// holdsParts tells whether a run of one process has written results in dir: the
+// coordinator of several writes none until the end.
+func holdsParts(dir string) bool {
+	list, err := filepath.Glob(filepath.Join(dir, "parts", "*"))
+	return err == nil && len(list) > 0
+}
+
+// notRecoverable says why there is nothing of workers to assemble in dir.
+func notRecoverable(dir string) error {
+	const name = "name the directory of the run, or those that reprise worker has written with -o"
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return trace.WithFix(fmt.Errorf("%s: no such directory", dir), name)
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return trace.WithFix(fmt.Errorf("%s: no directory", dir), name)
+	case !holdsRun(dir):
+		return trace.WithFix(fmt.Errorf("%s: neither a run nor what a worker has kept is here", dir), name)
+	}
+	run, err := results.OpenRun(dir)
+	switch {
+	case err != nil:
+		return err
+	case run.Run.Ended != nil:
+		return trace.WithFix(fmt.Errorf("%s: the run was concluded, and there is nothing to recover", dir), "reprise report "+dir)
+	case holdsParts(dir):
+		return trace.WithFix(fmt.Errorf("%s: a run of one process, which was killed or goes on; the report reads it as it is", dir), "reprise report "+dir)
+	}
+	return trace.WithFix(fmt.Errorf("%s: the run was not concluded, and no worker has left results here", dir), "workers on other hosts keep theirs: name the directories that reprise worker has written with -o")
 }

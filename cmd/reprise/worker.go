@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +40,7 @@ reprise report --recover.
 Example:
    reprise worker --nats nats://coordinator:4222 --nats-creds load.creds -o parts/`,
 		Flags: append(busFlags(),
-			&cli.StringFlag{Name: "name", Usage: "of this worker in the run (default: host name and process id)"},
+			&cli.StringFlag{Name: "name", Usage: "of this worker in the run: letters, digits, - and _ (default: host name and process id)"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "directory for the results until they are handed over; they stay there after that (default: a temporary one, which goes)"},
 			&cli.BoolFlag{Name: "fetch", Usage: "fetch the rows of this worker from the object store even if the trace is here too"},
 			&cli.BoolFlag{Name: "child", Hidden: true, Usage: "end when standard input ends"},
@@ -52,27 +54,17 @@ func runWorker(ctx context.Context, c *cli.Command) error {
 	if bus.URL == "" {
 		return misuse("name the server with --nats, such as nats://host:4222", "no NATS server to wait at")
 	}
-	if err := bus.Check(); err != nil {
+	if err := cmp.Or(bus.Check(), bus.CheckFiles()); err != nil {
 		return misused{err, trace.Fix(err)}
 	}
 	offset, err := clockOffset()
 	if err != nil {
 		return err
 	}
-	name := c.String("name")
-	if name == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			return err
-		}
-		name = fmt.Sprintf("%s-%d", host, os.Getpid())
+	name, err := workerName(c)
+	if err != nil {
+		return err
 	}
-	name = strings.Map(func(r rune) rune {
-		if strings.ContainsRune(".*> /\\", r) {
-			return '-'
-		}
-		return r
-	}, name)
 	dir, done, err := workerDir(c)
 	if err != nil {
 		return err
@@ -88,13 +80,39 @@ func runWorker(ctx context.Context, c *cli.Command) error {
 		w.Log = quietly(w.Log)
 	}
 	err = w.Run(ctx)
-	if err == nil {
+	if _, kerr := os.Stat(filepath.Join(dir, "0")); err == nil || kerr != nil { // nothing in it that is to be kept
 		done()
+	}
+	if err != nil && c.Bool("child") && w.Told() {
+		return said{err}
+	}
+	if _, kerr := os.Stat(filepath.Join(dir, "0")); err != nil && c.Bool("child") && kerr == nil {
+		err = trace.WithFix(err, "once all workers have ended: reprise report --recover "+filepath.Dir(filepath.Dir(dir)))
 	}
 	if err != nil && ctx.Err() != nil {
 		return errors.Join(errInterrupted, err)
 	}
 	return err
+}
+
+// workerName is the name that is given, or one of this process.
+func workerName(c *cli.Command) (string, error) {
+	if c.IsSet("name") {
+		if err := cluster.CheckName(c.String("name")); err != nil {
+			return "", misused{err, trace.Fix(err)}
+		}
+		return c.String("name"), nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	return strings.Map(func(r rune) rune {
+		if cluster.CheckName(string(r)) != nil {
+			return '-'
+		}
+		return r
+	}, fmt.Sprintf("%s-%d", host, os.Getpid())), nil
 }
 
 // quietly leaves out what the coordinator says too.

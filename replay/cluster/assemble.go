@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"reprise/replay"
@@ -27,6 +28,7 @@ type assembly struct {
 	stopped bool
 	aborted error // why it was stopped, if it was --abort-if
 	keep    bool  // sessions stay together
+	orphan  bool  // the coordinator did not conclude the run
 
 	seen     map[requestKey]struct{}
 	sessions map[sessionKey][]flight
@@ -47,6 +49,8 @@ type part struct {
 	lostWhy   string
 	took      int
 	cut       bool // it did not come to the end of its sending
+	killed    bool // nor of its run: what it had in flight is not known
+	stopped   bool // by itself, when it heard no coordinator
 
 	kept     kept
 	runs     []*results.Opened
@@ -72,6 +76,33 @@ type sessionKey struct {
 // A flight is when a request of a session was on its way.
 type flight struct{ from, to time.Duration }
 
+// sort sets the parts in the order of their names, w2 before w10: workers join as it
+// happens.
+func (a *assembly) sort() {
+	slices.SortStableFunc(a.parts, func(x, y part) int { return byNumbers(x.name, y.name) })
+}
+
+// byNumbers compares names, numbers in them by their value.
+func byNumbers(a, b string) int {
+	digits := func(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
+	for a != "" && b != "" {
+		n, m := digits(a), digits(b)
+		if n == 0 || m == 0 {
+			if a[0] != b[0] {
+				return cmp.Compare(a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		x, y := strings.TrimLeft(a[:n], "0"), strings.TrimLeft(b[:m], "0")
+		if c := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)); c != 0 {
+			return c
+		}
+		a, b = a[n:], b[m:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
 // flushRows is how many results are gathered between two parts of the file.
 const flushRows = 1 << 15
 
@@ -84,9 +115,7 @@ func (a *assembly) write(ctx context.Context) (*results.Run, error) {
 		}
 	}
 	for i := range a.parts {
-		if p := &a.parts[i]; p.cut && !p.lost && !a.stopped {
-			p.lost, p.lostWhy = true, "it stopped before its end"
-		}
+		a.parts[i].judge(a)
 	}
 	if err := a.describe(); err != nil {
 		return nil, err
@@ -113,6 +142,19 @@ func (a *assembly) write(ctx context.Context) (*results.Run, error) {
 	}
 	a.conclude()
 	return &a.run, results.WriteRun(a.dir, &a.run)
+}
+
+// judge says how a part ended, by the runs in it.
+func (p *part) judge(a *assembly) {
+	switch {
+	case p.lost:
+	case a.orphan && (p.killed || len(p.runs) == 0):
+		p.lost, p.lostWhy = true, "it was killed, or goes on"
+	case a.orphan && p.cut:
+		p.stopped = true
+	case p.cut && !a.stopped:
+		p.lost, p.lostWhy = true, "it stopped before its end"
+	}
 }
 
 // open opens the runs of a part.
@@ -144,7 +186,8 @@ func (a *assembly) open(i int) error {
 			return err
 		}
 		p.runs = append(p.runs, run)
-		p.cut = p.cut || run.Run.Ended == nil || run.Run.Ended.Interrupted
+		p.killed = p.killed || run.Run.Ended == nil
+		p.cut = p.cut || p.killed || run.Run.Ended.Interrupted
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ type past struct {
 	mine   int64
 	legs   [][]results.Result
 	killed bool
+	halted bool // it stopped sending when the coordinator was gone
 	clock  []Estimate
 	run    string
 }
@@ -45,7 +46,7 @@ func (p *past) leave(t *testing.T, dir string, planned int64) string {
 		}
 		run := results.Run{Label: "a shard", Models: map[string]string{"": "m"}, Warnings: []string{"3 of 4 requests of the shard", "a doubt"}}
 		if !p.killed {
-			run.Ended = &results.Ended{Client: results.Client{ConnsOpened: 2}}
+			run.Ended = &results.Ended{Interrupted: p.halted, Client: results.Client{ConnsOpened: 2}}
 		}
 		out, err := results.NewRecorder(leg)
 		if err != nil {
@@ -286,5 +287,50 @@ func TestLostOf(t *testing.T) {
 	a.run.Planned.UntilNS = new(int64)
 	if n := a.lostOf(&p); n != 50 {
 		t.Errorf("of as many as there was time for: %d", n)
+	}
+}
+
+// TestRecoverSaysWhatIsKnown: a worker that stopped in order has sent what it has recorded,
+// and no more; of one that was killed nobody knows; of what is not at hand neither.
+func TestRecoverSaysWhatIsKnown(t *testing.T) {
+	const n = 200
+	pasts := halves(n)
+	rows := pasts[0].legs[0]
+	pasts[0].halted, pasts[0].legs[0] = true, rows[:40]
+	run, _, err := recoverAll(t, n, pasts[:]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsent := int64(len(rows) - 40)
+	if e, w := run.Ended, run.Workers; !e.Unconcluded || e.Lost != 0 || e.Unsent != unsent || w[0].State != results.WorkerStopped || w[1].State != results.WorkerEnded {
+		t.Errorf("one stopped in order: %+v, workers %+v", e, w)
+	}
+	pasts[0].halted, pasts[0].killed = false, true
+	if run, _, err = recoverAll(t, n, pasts[:]...); err != nil {
+		t.Fatal(err)
+	}
+	if e, w := run.Ended, run.Workers; !e.Unconcluded || e.Lost != unsent || e.Unsent != 0 || w[0].State != results.WorkerRestored || !strings.Contains(w[0].LostWhy, "killed") {
+		t.Errorf("one killed: %+v, workers %+v", e, w)
+	}
+	if run, _, err = recoverAll(t, n, pasts[1]); err != nil {
+		t.Fatal(err)
+	}
+	if w := run.Workers; len(w) != 2 || w[1].Name != results.MissingWorkers || !strings.Contains(strings.Join(run.Warnings, "; "), "the results of 1 of 2 workers") {
+		t.Errorf("one missing: workers %+v, warnings %q", w, run.Warnings)
+	}
+}
+
+func TestWorkersInOrder(t *testing.T) {
+	var a assembly
+	for _, name := range []string{"w10", "host-2b", "w2", "w1", "w02", "host-2a", "w", "host-10"} {
+		a.parts = append(a.parts, part{name: name})
+	}
+	a.sort()
+	var got []string
+	for i := range a.parts {
+		got = append(got, a.parts[i].name)
+	}
+	if text := strings.Join(got, " "); text != "host-2a host-2b host-10 w w1 w2 w02 w10" {
+		t.Errorf("%s", text)
 	}
 }

@@ -1,13 +1,19 @@
 package cluster
 
 import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
@@ -45,6 +51,12 @@ func (b *Bus) Check() error {
 		if err != nil || u.Host == "" {
 			return trace.WithFix(errors.New("--nats: not a URL (not shown, it may hold a secret)"), "write it like nats://host:4222 or tls://host:4222")
 		}
+		if !slices.Contains(schemes, u.Scheme) {
+			return trace.WithFix(fmt.Errorf("--nats %s://%s: %q is no scheme of NATS", u.Scheme, u.Host, u.Scheme), "write it like nats://host:4222 or tls://host:4222")
+		}
+		if port, err := strconv.Atoi(cmp.Or(u.Port(), "4222")); err != nil || port < 1 || port > 65535 {
+			return trace.WithFix(fmt.Errorf("--nats %s://%s: %s is no port", u.Scheme, u.Host, u.Port()), "give one from 1 to 65535, such as 4222")
+		}
 		if u.User != nil {
 			return trace.WithFix(fmt.Errorf("--nats %s://...@%s: a secret on the command line is seen by all", u.Scheme, u.Host), "use --nats-creds FILE, --nats-nkey FILE, or the variable "+EnvToken)
 		}
@@ -56,6 +68,75 @@ func (b *Bus) Check() error {
 		return trace.WithFix(fmt.Errorf("--cluster %q: not a name", b.Cluster), "use letters, digits and dashes")
 	}
 	return nil
+}
+
+// schemes of the URLs of NATS servers.
+var schemes = []string{"nats", "tls", "ws", "wss"}
+
+// CheckName refuses what cannot be the name of a worker: it is a part of the subjects of
+// its messages, and the name of a directory.
+func CheckName(name string) error {
+	other := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' && r != '_'
+	}
+	if name == "" || strings.ContainsFunc(name, other) {
+		return trace.WithFix(fmt.Errorf("--name %q: it is a part of NATS subjects, and the name of a directory", name), "use letters, digits, - and _, such as worker-1")
+	}
+	return nil
+}
+
+// CheckFiles looks whether the files are what the flags say, before anything is begun.
+// Nothing that is in them is shown.
+func (b *Bus) CheckFiles() error {
+	for _, f := range []struct {
+		flag, file, what, fix string
+		is                    func([]byte) bool
+	}{
+		{"nats-ca", b.CA, "no certificate in PEM is in it", "name the PEM file of the authority that has signed the server's certificate", x509.NewCertPool().AppendCertsFromPEM},
+		{"nats-creds", b.Creds, "no JWT and seed are in it", "name a file such as nsc generate creds writes", isCreds},
+		{"nats-nkey", b.NKey, "no seed of a user is in it", "name a file such as nk -gen user writes; the seed begins with SU", isUserSeed},
+	} {
+		if f.file == "" {
+			continue
+		}
+		text, err := os.ReadFile(f.file)
+		if err != nil {
+			return trace.WithFix(fmt.Errorf("--%s: %w", f.flag, err), f.fix)
+		}
+		if !f.is(text) {
+			return trace.WithFix(fmt.Errorf("--%s %s: %s", f.flag, f.file, f.what), f.fix)
+		}
+	}
+	return b.checkPair()
+}
+
+// checkPair looks at this side's certificate and its key.
+func (b *Bus) checkPair() error {
+	if b.Cert == "" {
+		return nil
+	}
+	const fix = "name PEM files, of a certificate and of the key that it was made with"
+	for flag, file := range map[string]string{"nats-cert": b.Cert, "nats-key": b.Key} {
+		if f, err := os.Open(file); err != nil {
+			return trace.WithFix(fmt.Errorf("--%s: %w", flag, err), fix)
+		} else {
+			f.Close()
+		}
+	}
+	if _, err := tls.LoadX509KeyPair(b.Cert, b.Key); err != nil {
+		return trace.WithFix(fmt.Errorf("--nats-cert %s --nats-key %s: %w", b.Cert, b.Key, err), fix)
+	}
+	return nil
+}
+
+func isCreds(text []byte) bool {
+	jwt, err := nkeys.ParseDecoratedJWT(text)
+	return err == nil && jwt != "" && isUserSeed(text)
+}
+
+func isUserSeed(text []byte) bool {
+	_, err := nkeys.ParseDecoratedUserNKey(text)
+	return err == nil
 }
 
 func (b *Bus) cluster() string {
@@ -133,9 +214,13 @@ func (b *Bus) refusal(err error) error {
 		return trace.WithFix(said, "name the authority that has signed the server's certificate, for the host that --nats names: --nats-ca FILE")
 	case errors.Is(err, nats.ErrSecureConnRequired):
 		return trace.WithFix(said, "write the URL with tls://")
+	case errors.Is(err, nats.ErrNoServers):
+		return trace.WithFix(fmt.Errorf("%s: no NATS server answers there", b.URL), fixServer)
 	}
-	return said
+	return trace.WithFix(said, fixServer)
 }
+
+const fixServer = "start a NATS server there (nats-server), or set --nats right: host, and the port that it listens on for clients, mostly 4222"
 
 // deniedSubject is how a server names what it does not allow.
 var deniedSubject = regexp.MustCompile(`(?i)permissions violation for (publish|subscription) to "([^"]+)"`)

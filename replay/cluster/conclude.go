@@ -78,6 +78,7 @@ func (a *assembly) conclude() {
 	if e.Interrupted = a.stopped && a.aborted == nil; a.aborted != nil {
 		e.Aborted = a.aborted.Error()
 	}
+	e.Unconcluded = a.orphan
 	e.Unsent = max(0, a.run.Planned.Requests-e.Sent-e.Lost)
 	a.run.Ended = e
 }
@@ -163,7 +164,7 @@ func (a *assembly) worker(p *part) results.Worker {
 		w.State = results.WorkerRestored
 	case p.lost:
 		w.State = results.WorkerLost
-	case a.stopped:
+	case a.stopped, p.stopped:
 		w.State = results.WorkerStopped
 	}
 	if p.lost {

@@ -142,11 +142,19 @@ func (c *Coordinator) Run(ctx context.Context) (*results.Run, error) {
 	observed, err := c.send(ctx)
 	if err != nil {
 		c.callOff(err.Error())
-		return nil, err
+		return nil, trace.WithFix(err, "assemble what the workers have kept: reprise report --recover "+c.keptAt())
 	}
 	observed(&c.base)
 	run, err := c.gather(ctx)
 	return run, errors.Join(c.aborted, err)
+}
+
+// keptAt is where workers have their results when the run is called off.
+func (c *Coordinator) keptAt() string {
+	if c.Start != nil {
+		return c.Config.Dir
+	}
+	return "DIR..., the directories that reprise worker has with -o"
 }
 
 func (c *Coordinator) bus() (Bus, string) {
@@ -321,8 +329,7 @@ func (c *Coordinator) abort() {
 		failed, ended = failed+m.progress.Errors, ended+m.progress.Done
 	}
 	if err := c.Config.Abort(failed, ended); err != nil && !c.stop {
-		c.aborted, c.stop = err, true
-		c.Log("%v", err)
+		c.aborted, c.stop = err, true // it is said in the end
 	}
 }
 
@@ -371,9 +378,12 @@ func (c *Coordinator) progress() replay.Progress {
 	}
 	var parts []replay.Progress
 	for _, m := range c.members {
-		p := m.progress
+		p := m.heard(all.Elapsed)
 		p.Lateness, m.late = m.late, 0
 		parts = append(parts, p)
+		if m.lost {
+			all.Lost++
+		}
 	}
 	c.mu.Unlock()
 	for i := range parts { // without the lock: a beat does not wait for it
@@ -423,6 +433,7 @@ func (c *Coordinator) assemble(ctx context.Context) (*results.Run, error) {
 		a.parts = append(a.parts, p)
 	}
 	c.mu.Unlock()
+	a.sort()
 	run, err := a.write(ctx)
 	if err != nil {
 		return run, fmt.Errorf("assemble the run: %w", err)

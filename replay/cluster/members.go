@@ -49,6 +49,22 @@ func (m *member) sends() bool {
 	return !m.lost && !done
 }
 
+// unheard is the progress of what has not said how far it is.
+func unheard() replay.Progress { return replay.Progress{Sending: true, Unheard: true, NextDue: -1} }
+
+// heard is how far a worker is at an instant of the run, by what it has said last. What
+// was to be sent since then is not held: the worker has not said yet what comes after it.
+func (m *member) heard(now time.Duration) replay.Progress {
+	p := m.progress
+	switch passed := p.NextDue < now && p.NextDue >= p.Elapsed-replay.HeldAfter; {
+	case m.lost:
+		p.Sending, p.Unheard, p.NextDue, p.InFlight = false, false, -1, 0
+	case p.Sending && p.NextDue >= 0 && passed:
+		p.Unheard, p.NextDue = true, -1
+	}
+	return p
+}
+
 // here tells that results can be expected of it.
 func (m *member) here() bool { return !m.over && (!m.lost || m.state == stateFenced) }
 
@@ -94,9 +110,9 @@ func (c *Coordinator) admit(name string, h *hello) welcome {
 	case at >= 0: // its first hello, or our answer, was lost
 		return welcome{Plan: c.planFor(c.members[at])}
 	case len(c.members) == c.Workers || c.start != 0:
-		return welcome{Wait: fmt.Sprintf("the run has all its %d workers; this one waits for another", c.Workers)}
+		return welcome{Wait: fmt.Sprintf("the run has all its workers (%d); this one waits for another", c.Workers)}
 	}
-	m := &member{name: name, nonce: h.Nonce, host: h.Host, index: len(c.members), state: statePreparing, seen: time.Now(), local: c.Start != nil}
+	m := &member{name: name, nonce: h.Nonce, host: h.Host, index: len(c.members), state: statePreparing, progress: unheard(), seen: time.Now(), local: c.Start != nil}
 	c.members = append(c.members, m)
 	c.give(m)
 	return welcome{Plan: c.planFor(m)}

@@ -145,3 +145,29 @@ func TestPiecesAreHeard(t *testing.T) {
 		}
 	})
 }
+
+// TestHeardProgress: between two words of a worker nothing is known of what it sends
+// next, and nothing is waited for from one that is lost.
+func TestHeardProgress(t *testing.T) {
+	for name, c := range map[string]struct {
+		said    replay.Progress
+		lost    bool
+		unheard bool
+		next    time.Duration
+	}{
+		"nothing yet":              {said: unheard(), unheard: true, next: -1},
+		"due in a while":           {said: replay.Progress{Sending: true, Elapsed: 1 * time.Second, NextDue: 5 * time.Second}, next: 5 * time.Second},
+		"due since it was said":    {said: replay.Progress{Sending: true, Elapsed: 1 * time.Second, NextDue: 1200 * time.Millisecond}, unheard: true, next: -1},
+		"held when it was said":    {said: replay.Progress{Sending: true, Elapsed: 1 * time.Second, NextDue: 500 * time.Millisecond}, next: 500 * time.Millisecond},
+		"waits for an answer":      {said: replay.Progress{Sending: true, Elapsed: 1 * time.Second, NextDue: -1}, next: -1},
+		"all sent":                 {said: replay.Progress{Elapsed: 1 * time.Second, NextDue: -1}, next: -1},
+		"lost":                     {said: replay.Progress{Sending: true, Elapsed: 1 * time.Second, NextDue: 500 * time.Millisecond, InFlight: 3}, lost: true, next: -1},
+		"lost before it had begun": {said: unheard(), lost: true, next: -1},
+	} {
+		m := &member{progress: c.said, lost: c.lost}
+		p := m.heard(2 * time.Second)
+		if p.Unheard != c.unheard || p.NextDue != c.next || p.Sending != (c.said.Sending && !c.lost) || c.lost && p.InFlight != 0 {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}

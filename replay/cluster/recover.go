@@ -33,7 +33,7 @@ func Recover(ctx context.Context, dirs []string, out string) (*results.Run, erro
 	if len(dirs) == 0 {
 		return nil, trace.WithFix(errNothing, "name the directories of the workers, or that of the run")
 	}
-	a := assembly{dir: out}
+	a := assembly{dir: out, orphan: true}
 	var first kept
 	for i, dir := range dirs {
 		text, err := os.ReadFile(filepath.Join(dir, keptFile))
@@ -53,18 +53,16 @@ func Recover(ctx context.Context, dirs []string, out string) (*results.Run, erro
 		if slices.ContainsFunc(a.parts, func(p part) bool { return p.name == k.Worker }) {
 			continue // it had handed them over, and has them still
 		}
-		p := part{name: k.Worker, dir: dir, host: k.Host, slots: k.Plan.Slots, planned: k.Plan.Mine, took: max(0, k.Legs-1)}
-		if k.State != stateDone {
-			p.lost, p.lostWhy = true, "it ended as "+k.State
-		}
-		a.parts = append(a.parts, p)
+		a.parts = append(a.parts, part{name: k.Worker, dir: dir, host: k.Host, slots: k.Plan.Slots, planned: k.Plan.Mine, took: max(0, k.Legs-1)})
 	}
+	here := len(a.parts)
+	a.sort()
 	a.run, a.keep = first.Plan.Base, first.Plan.Sessions
 	a.run.Started = time.Unix(0, first.Start+first.First.Offset).UTC().Format(time.RFC3339Nano)
 	a.missing(first.Plan.Of)
 	run, err := a.write(ctx)
 	if err == nil {
-		a.run.Warnings = append(a.run.Warnings, fmt.Sprintf("assembled without the coordinator, from the results of %d of %d workers", len(dirs), first.Plan.Of))
+		a.run.Warnings = append(a.run.Warnings, fmt.Sprintf("assembled without the coordinator, from the results of %d of %s", here, trace.Plural(first.Plan.Of, "worker")))
 		err = results.WriteRun(out, run)
 	}
 	return run, err
@@ -72,7 +70,7 @@ func Recover(ctx context.Context, dirs []string, out string) (*results.Run, erro
 
 // missing adds what no worker at hand had as the part of one that is lost.
 func (a *assembly) missing(of int) {
-	rest := part{name: "missing", slots: newSlotSet(), planned: a.run.Planned.Requests, lost: true, lostWhy: errMissing.Error()}
+	rest := part{name: results.MissingWorkers, slots: newSlotSet(), planned: a.run.Planned.Requests, lost: true, lostWhy: errMissing.Error()}
 	for i := range rest.slots {
 		rest.slots[i] = 0xff
 		for _, p := range a.parts {

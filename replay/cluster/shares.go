@@ -81,7 +81,7 @@ func (c *Coordinator) deal() {
 			shards = append(shards, c.shardOf(w))
 		}
 		c.mu.Unlock()
-		c.Log("%d workers do not have the trace: their shares of it go into the object store", len(wishes))
+		c.Log("puts %s of the trace into the object store, for workers that do not have it", trace.Plural(len(wishes), "share"))
 		made := make([]share, len(wishes))
 		err := c.dealShares(wishes, shards, made)
 		c.mu.Lock()

@@ -189,7 +189,7 @@ func TestWorkersFetchTheirShares(t *testing.T) {
 		}
 	}
 	if taken != 2 || !slices.ContainsFunc(s.said, func(text string) bool {
-		return text == "2 workers do not have the trace: their shares of it go into the object store"
+		return text == "puts 2 shares of the trace into the object store, for workers that do not have it"
 	}) {
 		t.Errorf("%d took over; the coordinator said %q", taken, s.said)
 	}

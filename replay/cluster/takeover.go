@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"reprise/replay"
+	"reprise/trace"
 )
 
 // A takeover gives a worker a part of the shard of one that was lost: what begins from a
@@ -66,7 +67,7 @@ func (c *Coordinator) takeOver(m *member) {
 	if m.owned = nil; given == 0 {
 		return
 	}
-	c.Log("%d workers take over its shard from %v on", len(rest), t.From.Round(time.Millisecond))
+	c.Log("its shard goes to %s, from %v on", trace.Plural(len(rest), "other worker"), t.From.Round(time.Millisecond))
 }
 
 // hand gives slots and places of a lost leg to others, to no more of them than there are

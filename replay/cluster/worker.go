@@ -69,6 +69,7 @@ type Worker struct {
 	legs    []*leg
 	wants   map[int]chan share // by leg
 	fresh   bool               // progress with histograms that no beat has carried
+	told    bool               // the coordinator knows why this worker ends
 	denied  error              // what the server does not let this worker do; the first
 	started chan struct{}      // closed when start is known
 	stop    context.CancelCauseFunc
@@ -120,10 +121,32 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err == nil {
 		err = w.deliver(context.WithoutCancel(ctx), collect)
 	}
+	if w.startsAt() == 0 {
+		w.clear()
+	}
 	if err != nil && w.hasResults() {
 		err = trace.WithFix(fmt.Errorf("%w; the results of this worker are kept in %s", err, w.Dir), "assemble them with those of the others: reprise report --recover DIR...")
 	}
 	return err
+}
+
+// clear takes away what a worker has made for a run that did not begin; its directory is
+// for the next one.
+func (w *Worker) clear() {
+	for n := range len(w.legs) {
+		os.RemoveAll(filepath.Join(w.Dir, strconv.Itoa(n)))
+		s := w.shareAt(n)
+		os.Remove(s.trace)
+		os.Remove(s.times)
+	}
+}
+
+// Told tells that the coordinator knows why Run has failed: it has heard the error, or has
+// called the run off itself.
+func (w *Worker) Told() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.told
 }
 
 func (w *Worker) hasResults() bool {
@@ -222,7 +245,7 @@ func (w *Worker) fail(err error) {
 func (w *Worker) begin(ctx context.Context, shard replay.Shard, places int) {
 	w.mu.Lock()
 	n := len(w.legs)
-	l := &leg{shard: shard, places: places, progress: replay.Progress{NextDue: -1}}
+	l := &leg{shard: shard, places: places, progress: unheard()}
 	w.legs = append(w.legs, l)
 	w.mu.Unlock()
 	w.sending.Go(func() {
@@ -231,7 +254,7 @@ func (w *Worker) begin(ctx context.Context, shard replay.Shard, places int) {
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		l.over = true
+		l.over, l.progress.Sending, l.progress.Unheard = true, false, false // also of one that failed before it had said anything
 		if w.state == stateRunning && w.allOver() {
 			w.state = stateDone
 		}

@@ -62,6 +62,7 @@ func (w *Worker) beat(ctx context.Context, delivered bool) (*orders, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answered.Store(at)
+	w.told = w.told || b.Error != "" || o.Fail != ""
 	for _, l := range w.legs[:b.Legs] {
 		l.pace.heard()
 	}
@@ -82,6 +83,7 @@ func (w *Worker) report() beat {
 	b.Progress.NextDue = -1
 	for _, l := range w.legs {
 		b.Progress.Planned += l.progress.Planned
+		b.Progress.Elapsed = max(b.Progress.Elapsed, l.progress.Elapsed)
 		b.Progress.Add(&l.progress)
 		l.progress.Lateness = 0
 	}
@@ -124,7 +126,7 @@ func (w *Worker) obey(ctx context.Context, o *orders) (done bool, err error) {
 	done = o.Collect && (w.state == stateDone || w.state == stateFenced && w.allOver())
 	w.mu.Unlock()
 	for _, t := range more {
-		w.Log("takes over a part of a lost worker's shard, from %v on", t.From)
+		w.Log("takes over a part of a lost worker's shard, from %v on", t.From.Round(time.Millisecond))
 		w.begin(ctx, t.shard(w.plan.Sessions), t.Places)
 	}
 	return done, nil

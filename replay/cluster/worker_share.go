@@ -50,11 +50,7 @@ func (w *Worker) sourceOf(ctx context.Context, leg int) (source, error) {
 	if s.Error != "" {
 		return source{}, trace.WithFix(errors.New("the coordinator could not make this worker's share of the trace: "+s.Error), s.Fix)
 	}
-	name := "trace"
-	if leg > 0 {
-		name = fmt.Sprintf("trace-%d", leg)
-	}
-	out := source{trace: filepath.Join(w.Dir, name+".parquet"), times: filepath.Join(w.Dir, name+".times")}
+	out := w.shareAt(leg)
 	if err := os.MkdirAll(w.Dir, 0o755); err != nil {
 		return source{}, err
 	}
@@ -64,6 +60,15 @@ func (w *Worker) sourceOf(ctx context.Context, leg int) (source, error) {
 		}
 	}
 	return out, nil
+}
+
+// shareAt is where the share of a leg is kept.
+func (w *Worker) shareAt(leg int) source {
+	name := "trace"
+	if leg > 0 {
+		name = fmt.Sprintf("trace-%d", leg)
+	}
+	return source{trace: filepath.Join(w.Dir, name+".parquet"), times: filepath.Join(w.Dir, name+".times")}
 }
 
 // wanted lists the legs whose shares are wanted. The caller holds mu.

@@ -97,7 +97,8 @@ type Ended struct {
 	Aborted     string `json:"aborted,omitempty"`      // why the run was ended before its time, by --abort-if
 	RecordError string `json:"record_error,omitempty"` // why records were lost
 	RecordsLost int64  `json:"records_lost"`
-	Lost        int64  `json:"lost,omitempty"` // of the shards of workers that were lost: nobody knows whether they were sent
+	Lost        int64  `json:"lost,omitempty"`        // of the shards of workers that were lost: nobody knows whether they were sent
+	Unconcluded bool   `json:"unconcluded,omitempty"` // the coordinator of its workers did not end it: assembled later from what they had kept
 	Client      Client `json:"client"`
 }
 

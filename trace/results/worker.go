@@ -20,6 +20,9 @@ type Worker struct {
 	Host  Host         `json:"host"`
 }
 
+// MissingWorkers stands for all workers of which nothing is at hand, as one.
+const MissingWorkers = "missing"
+
 // States of a worker.
 const (
 	WorkerEnded    = "ended"    // it sent its shard, and its results are all here
