@@ -205,3 +205,42 @@ func (l *live) fill(p *Progress) {
 	}
 	p.Causes = p.Causes[:min(topCauses, len(p.Causes))]
 }
+
+// progress reports once a second until stop is called; the last report, with all
+// results, is for the caller.
+func (r *run) progress() (stop func()) {
+	if r.c.Progress == nil {
+		return func() {}
+	}
+	quit, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				r.c.Progress(r.state())
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() { close(quit); <-over }
+}
+
+func (r *run) state() Progress {
+	sent, done := r.sent.Load(), r.done.Load()
+	p := Progress{
+		Elapsed: r.now(), Planned: r.survey.Planned.Requests, Endless: r.survey.Endless, Length: time.Duration(r.survey.Planned.DurationNS),
+		Sending: !r.allSent.Load(), Stopped: r.stopped.Load(), Sent: sent, InFlight: sent - done, Done: done, Failed: r.failed.Load(), Errors: r.errors.Load(),
+		NextDue: time.Duration(r.nextDue.Load()), Lateness: time.Duration(r.worst.Swap(0)),
+	}
+	if d := r.c.Selection.Duration; d > 0 && (r.survey.Endless || p.Length == 0) {
+		p.Length = d
+	}
+	if r.live != nil {
+		r.live.fill(&p)
+	}
+	return p
+}
