@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"reprise/formats/importtest"
 	"reprise/formats/sharegpt"
 )
 
@@ -25,7 +26,7 @@ func TestCount(t *testing.T) {
 			{"from": "observation", "value": "c"}, {"from": "gpt", "value": "d e"}]}]`, "2/2/- 7/1/2"},
 		{"image", `[{"images": ["x.png"], "conversations": [{"from": "human", "value": "<image> a"}, {"from": "gpt", "value": "b"}]}]`, "-/-/1"},
 	} {
-		in := text(t, &sharegpt.Importer{Count: words, Counter: "words"}, "x.json", c.text)
+		in := importtest.Text(t, &sharegpt.Importer{Count: words, Counter: "words"}, "x.json", c.text)
 		var got []string
 		show := func(v int64, known bool) string {
 			if !known {
@@ -33,14 +34,14 @@ func TestCount(t *testing.T) {
 			}
 			return fmt.Sprint(v)
 		}
-		for _, r := range in.rows {
+		for _, r := range in.Rows {
 			got = append(got, show(r.InputTokens.Get())+"/"+show(r.NewInputTokens.Get())+"/"+show(r.OutputTokens.Get()))
 		}
 		if g := strings.Join(got, " "); g != c.want {
 			t.Errorf("%s: %s, want %s", c.name, g, c.want)
 		}
-		if len(in.meta.Guesses) != 1 || in.meta.Guesses[0].Evidence != "counted by words" {
-			t.Errorf("%s: guesses %+v", c.name, in.meta.Guesses)
+		if len(in.Meta.Guesses) != 1 || in.Meta.Guesses[0].Evidence != "counted by words" {
+			t.Errorf("%s: guesses %+v", c.name, in.Meta.Guesses)
 		}
 	}
 }

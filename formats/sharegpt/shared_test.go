@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"reprise/formats/importtest"
 	"reprise/formats/sharegpt"
 	"reprise/trace"
 )
@@ -17,17 +18,7 @@ import (
 // but for those that begin a conversation or follow another answer, and for
 // conversations without a user.
 func TestPublishedFiles(t *testing.T) {
-	dir := os.Getenv("REPRISE_SHARED")
-	if dir == "" {
-		dir = "../shared"
-	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join("../..", dir) // from the module root
-	}
-	dir = filepath.Join(dir, "data", "sharegpt")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no published files (set REPRISE_SHARED): %v", err)
-	}
+	dir := importtest.Shared(t, "sharegpt")
 	for _, c := range []struct {
 		file                                          string
 		conversations, messages, pairs, empty, noUser int64
@@ -39,18 +30,18 @@ func TestPublishedFiles(t *testing.T) {
 		{"sharegpt_v3_subset.jsonl", 120, 762, 361, 0, 2},
 	} {
 		path := filepath.Join(dir, c.file)
-		r := load(t, &sharegpt.Importer{}, path)
+		r := importtest.Load(t, &sharegpt.Importer{}, path)
 		source := conversations(t, path)
 		want := expected(source)
-		n := r.meta.Counts
-		if int64(len(r.rows)) != want.requests || n.Rejected["no user message"] != c.noUser || int64(len(r.rejected)) != c.noUser {
-			t.Errorf("%s: %d requests, rejected %v; want %+v", c.file, len(r.rows), n.Rejected, want)
+		n := r.Meta.Counts
+		if int64(len(r.Rows)) != want.requests || n.Rejected["no user message"] != c.noUser || int64(len(r.Rejected)) != c.noUser {
+			t.Errorf("%s: %d requests, rejected %v; want %+v", c.file, len(r.Rows), n.Rejected, want)
 		}
 		if n.Notes["conversations"] != c.conversations || n.Notes["messages"] != c.messages || n.Notes["answers right after a user message"] != c.pairs || n.Notes["empty texts"] != c.empty {
 			t.Errorf("%s: notes %v, want %+v", c.file, n.Notes, c)
 		}
 		names := map[string]bool{}
-		for _, row := range r.rows {
+		for _, row := range r.Rows {
 			names[row.Session.Value] = true
 			if row.MessagesMode != trace.Some(trace.MessagesDelta) || row.Arrival.Known {
 				t.Errorf("%s: row %+v", c.file, row)
@@ -59,8 +50,8 @@ func TestPublishedFiles(t *testing.T) {
 		if int64(len(names)) != c.conversations-c.noUser {
 			t.Errorf("%s: %d sessions of %d conversations", c.file, len(names), c.conversations)
 		}
-		out, lost := r.exported(t)
-		got := conversations(t, write(t, t.TempDir(), c.file, string(out)))
+		out, lost := r.Exported(t, sharegpt.Exporter{})
+		got := conversations(t, importtest.Write(t, t.TempDir(), c.file, out))
 		if lost != nil || !reflect.DeepEqual(got, want.accepted) {
 			t.Errorf("%s: written back differs, lost %v", c.file, lost)
 		}

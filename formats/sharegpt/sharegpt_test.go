@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,134 +12,17 @@ import (
 	"testing"
 
 	"reprise/formats"
+	"reprise/formats/importtest"
 	"reprise/formats/sharegpt"
 	"reprise/formats/source"
 	"reprise/trace"
 )
 
-var update = flag.Bool("update", false, "rewrite golden files")
-
-const testdata = "../../testdata/sharegpt"
-
-// result is what an import gave.
-type result struct {
-	rows     []trace.Request
-	meta     trace.Meta
-	rejected []*trace.RowError
-	data     []byte
-}
-
-// load imports paths and checks every invariant of the trace.
-func load(t testing.TB, imp *sharegpt.Importer, paths ...string) result {
-	t.Helper()
-	r, err := try(imp, paths...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reader, err := trace.NewReader(bytes.NewReader(r.data), int64(len(r.data)), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := trace.Check(context.Background(), reader, func(e *trace.RowError) { t.Error(e) }); err != nil {
-		t.Fatal(err)
-	}
-	total := r.meta.Counts.Kept
-	for _, n := range r.meta.Counts.Rejected {
-		total += n
-	}
-	if total != r.meta.Counts.Read {
-		t.Errorf("kept and rejected make %d rows, read were %d", total, r.meta.Counts.Read)
-	}
-	return r
-}
-
-func try(imp *sharegpt.Importer, paths ...string) (r result, err error) {
-	src, _, err := source.Find(paths, nil)
-	if err != nil {
-		return r, err
-	}
-	defer func() {
-		for _, s := range src {
-			s.Close()
-		}
-	}()
-	var buf bytes.Buffer
-	r.meta, err = formats.Import(context.Background(), imp, src, &buf, 0, trace.Step{Command: "trace import"}, func(e *trace.RowError) error {
-		r.rejected = append(r.rejected, e)
-		return nil
-	})
-	if err != nil {
-		return r, err
-	}
-	r.data = buf.Bytes()
-	reader, err := trace.NewReader(bytes.NewReader(r.data), int64(len(r.data)), "t")
-	if err != nil {
-		return r, err
-	}
-	r.meta = reader.Meta()
-	for row, err := range reader.Rows() {
-		if err != nil {
-			return r, err
-		}
-		r.rows = append(r.rows, row)
-	}
-	return r, nil
-}
-
-func write(t testing.TB, dir, name, content string) string {
-	t.Helper()
-	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// text imports a text as file name.
-func text(t testing.TB, imp *sharegpt.Importer, name, content string) result {
-	t.Helper()
-	return load(t, imp, write(t, t.TempDir(), name, content))
-}
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join(testdata, name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; got:\n%s", name, got)
-	}
-}
-
-// summary lists rows and the account of an import.
-func (r result) summary(t *testing.T) []byte {
-	var out []byte
-	for i := range r.rows {
-		var err error
-		if out, err = trace.AppendJSON(out, &r.rows[i]); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, '\n')
-	}
-	out = fmt.Appendf(out, "clock %s, dialect %s\nread %d, kept %d, rejected %v\nnotes %v\n", r.meta.Clock, r.meta.Dialect,
-		r.meta.Counts.Read, r.meta.Counts.Kept, r.meta.Counts.Rejected, r.meta.Counts.Notes)
-	for _, e := range r.rejected {
-		e.File = filepath.Base(e.File)
-		out = fmt.Appendf(out, "%v; reason %s\n", e, e.Reason)
-	}
-	return out
-}
+const testdata = importtest.Testdata + "/sharegpt"
 
 func TestGolden(t *testing.T) {
-	golden(t, "sample.golden", load(t, &sharegpt.Importer{}, filepath.Join(testdata, "sample.json")).summary(t))
-	golden(t, "bad.golden", load(t, &sharegpt.Importer{}, filepath.Join(testdata, "bad.jsonl")).summary(t))
+	importtest.Golden(t, &sharegpt.Importer{}, "sharegpt", "sample.json")
+	importtest.Golden(t, &sharegpt.Importer{}, "sharegpt", "bad.jsonl")
 }
 
 // history returns the roles that a server sees at a row, from the deltas so far.
@@ -160,32 +42,32 @@ func history(t *testing.T, rows []trace.Request, upTo int) (roles []string) {
 
 func TestAllTurnsAreKept(t *testing.T) {
 	talk := `{"id":"x","conversations":[{"from":"human","value":"1"},{"from":"gpt","value":"a"},{"from":"human","value":"2"},{"from":"gpt","value":"b"},{"from":"human","value":"3"},{"from":"gpt","value":"c"}]}`
-	r := text(t, &sharegpt.Importer{}, "x.jsonl", talk)
-	if len(r.rows) != 3 {
-		t.Fatalf("%d requests, want 3", len(r.rows))
+	r := importtest.Text(t, &sharegpt.Importer{}, "x.jsonl", talk)
+	if len(r.Rows) != 3 {
+		t.Fatalf("%d requests, want 3", len(r.Rows))
 	}
-	for k, row := range r.rows {
+	for k, row := range r.Rows {
 		if row.Session != trace.Some("x") || row.Turn != trace.Some(int32(k)) || (k > 0) != (len(row.After) == 1) || row.MessagesMode != trace.Some(trace.MessagesDelta) {
 			t.Errorf("row %d: %+v", k, row)
 		}
 	}
-	if got := strings.Join(history(t, r.rows, 2), " "); got != "user assistant user assistant user" {
+	if got := strings.Join(history(t, r.Rows, 2), " "); got != "user assistant user assistant user" {
 		t.Errorf("the last prompt holds %q", got)
 	}
-	if r.rows[2].OutputText != trace.Some("c") || r.rows[2].InputTokens.Known || r.rows[2].Arrival.Known || r.rows[2].Delay.Known {
-		t.Errorf("last row %+v", r.rows[2])
+	if r.Rows[2].OutputText != trace.Some("c") || r.Rows[2].InputTokens.Known || r.Rows[2].Arrival.Known || r.Rows[2].Delay.Known {
+		t.Errorf("last row %+v", r.Rows[2])
 	}
-	single := text(t, &sharegpt.Importer{SingleTurn: true}, "x.jsonl", talk)
-	if n := single.meta.Counts.Notes["requests after the first of their conversation, left out"]; len(single.rows) != 1 || n != 2 {
-		t.Errorf("single turn: %d rows, %d left out", len(single.rows), n)
+	single := importtest.Text(t, &sharegpt.Importer{SingleTurn: true}, "x.jsonl", talk)
+	if n := single.Meta.Counts.Notes["requests after the first of their conversation, left out"]; len(single.Rows) != 1 || n != 2 {
+		t.Errorf("single turn: %d rows, %d left out", len(single.Rows), n)
 	}
 }
 
 func TestBadConversationsAreCountedAndOthersRead(t *testing.T) {
-	r := load(t, &sharegpt.Importer{}, filepath.Join(testdata, "bad.jsonl"))
+	r := importtest.Load(t, &sharegpt.Importer{}, filepath.Join(testdata, "bad.jsonl"))
 	want := map[string]int64{"no conversation": 3, "no text": 2, "no user message": 1, "no messages": 1, "role": 2, "text": 2, "message": 1, "id": 1, "not JSON": 2}
-	if !reflect.DeepEqual(r.meta.Counts.Rejected, want) || len(r.rows) != 2 || r.rows[1].Session.Value != "last" {
-		t.Errorf("rejected %v, kept %d", r.meta.Counts.Rejected, len(r.rows))
+	if !reflect.DeepEqual(r.Meta.Counts.Rejected, want) || len(r.Rows) != 2 || r.Rows[1].Session.Value != "last" {
+		t.Errorf("rejected %v, kept %d", r.Meta.Counts.Rejected, len(r.Rows))
 	}
 }
 
@@ -198,8 +80,8 @@ func TestNothingIsFilteredByLength(t *testing.T) {
 		}
 		fmt.Fprintf(&b, `{"id":"%d","conversations":[{"from":"human","value":"%s"},{"from":"gpt","value":"%s"}]}`+"\n", i, strings.Repeat("word ", n), strings.Repeat("x", i))
 	}
-	if r := text(t, &sharegpt.Importer{}, "x.jsonl", b.String()); len(r.rows) != 10 || len(r.rejected) != 0 {
-		t.Errorf("%d of 10 conversations, rejected %v", len(r.rows), r.rejected)
+	if r := importtest.Text(t, &sharegpt.Importer{}, "x.jsonl", b.String()); len(r.Rows) != 10 || len(r.Rejected) != 0 {
+		t.Errorf("%d of 10 conversations, rejected %v", len(r.Rows), r.Rejected)
 	}
 }
 
@@ -227,7 +109,7 @@ func TestToolMessagesAreAcceptable(t *testing.T) {
 		}
 		raw, _ := json.Marshal(map[string]any{"conversations": list})
 		var got []string
-		for _, row := range text(t, &sharegpt.Importer{}, "x.jsonl", string(raw)).rows {
+		for _, row := range importtest.Text(t, &sharegpt.Importer{}, "x.jsonl", string(raw)).Rows {
 			var delta []struct {
 				Role  string
 				Calls []any  `json:"tool_calls"`
@@ -264,41 +146,27 @@ func TestRefusals(t *testing.T) {
 		{"prose.txt", "a,b\n1,2\n", "no row of 1 could be used"},
 		{"x.parquet", "PAR1xxxx", "cannot be read"},
 	} {
-		_, err := try(&sharegpt.Importer{}, write(t, dir, c.name, c.content))
+		_, err := importtest.Try(&sharegpt.Importer{}, importtest.Write(t, dir, c.name, c.content))
 		if err == nil || !strings.Contains(err.Error()+trace.Fix(err), c.want) || trace.Fix(err) == "" {
 			t.Errorf("%s: error %v, want %q and a way out", c.name, err, c.want)
 		}
 	}
 	// A cut array gives what came before.
-	r := text(t, &sharegpt.Importer{}, "cut.json", `[{"conversations":[{"from":"human","value":"q"}]},{"conv`)
-	if len(r.rows) != 1 || len(r.rejected) != 1 || r.rejected[0].Line != 2 {
-		t.Errorf("%d rows, rejected %v", len(r.rows), r.rejected)
+	r := importtest.Text(t, &sharegpt.Importer{}, "cut.json", `[{"conversations":[{"from":"human","value":"q"}]},{"conv`)
+	if len(r.Rows) != 1 || len(r.Rejected) != 1 || r.Rejected[0].Line != 2 {
+		t.Errorf("%d rows, rejected %v", len(r.Rows), r.Rejected)
 	}
 }
 
 func TestDirectoryWithStrayFilesAndALongLine(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "a.jsonl", `{"conversations":[{"from":"human","value":"`+strings.Repeat("x", 20<<20)+`"}]}`)
-	write(t, dir, "README.md", "about")
-	write(t, dir, "z.json", `{"name":"no conversation"}`)
-	r := load(t, &sharegpt.Importer{}, dir)
-	if len(r.rows) != 1 || len(r.rows[0].Messages.Value) < 20<<20 || len(r.rejected) != 1 {
-		t.Errorf("%d rows, rejected %v", len(r.rows), r.rejected)
+	importtest.Write(t, dir, "a.jsonl", `{"conversations":[{"from":"human","value":"`+strings.Repeat("x", 20<<20)+`"}]}`)
+	importtest.Write(t, dir, "README.md", "about")
+	importtest.Write(t, dir, "z.json", `{"name":"no conversation"}`)
+	r := importtest.Load(t, &sharegpt.Importer{}, dir)
+	if len(r.Rows) != 1 || len(r.Rows[0].Messages.Value) < 20<<20 || len(r.Rejected) != 1 {
+		t.Errorf("%d rows, rejected %v", len(r.Rows), r.Rejected)
 	}
-}
-
-func (r result) exported(t testing.TB) ([]byte, []string) {
-	t.Helper()
-	reader, err := trace.NewReader(bytes.NewReader(r.data), int64(len(r.data)), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	lost, err := sharegpt.Exporter{}.Export(context.Background(), reader.Meta(), reader.Rows(), &out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes(), lost
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -306,12 +174,12 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, lost := load(t, &sharegpt.Importer{}, filepath.Join(testdata, "sample.json")).exported(t)
+	got, lost := importtest.Load(t, &sharegpt.Importer{}, filepath.Join(testdata, "sample.json")).Exported(t, sharegpt.Exporter{})
 	var a, b any
-	if json.Unmarshal(data, &a) != nil || json.Unmarshal(got, &b) != nil || !reflect.DeepEqual(a, b) || lost != nil {
+	if json.Unmarshal(data, &a) != nil || json.Unmarshal([]byte(got), &b) != nil || !reflect.DeepEqual(a, b) || lost != nil {
 		t.Errorf("lost %v; got\n%s", lost, got)
 	}
-	if !bytes.Contains(got, []byte(`half a pair \ud83d and`)) {
+	if !strings.Contains(got, `half a pair \ud83d and`) {
 		t.Error("half a surrogate pair did not survive")
 	}
 }
@@ -364,7 +232,7 @@ func TestDetect(t *testing.T) {
 		`{"conversations":7}`:                          false,
 		"from,value\nhuman,x":                          false,
 	} {
-		h, err := source.New(write(t, t.TempDir(), "x", content), nil).Head()
+		h, err := source.New(importtest.Write(t, t.TempDir(), "x", content), nil).Head()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -393,8 +261,8 @@ func FuzzImport(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r, err := try(&sharegpt.Importer{}, path)
-		for _, e := range r.rejected {
+		r, err := importtest.Try(&sharegpt.Importer{}, path)
+		for _, e := range r.Rejected {
 			if e.Line < 1 || e.Err == nil || e.File != path {
 				t.Errorf("a rejection without its place: %+v", e)
 			}
@@ -402,14 +270,14 @@ func FuzzImport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		load(t, &sharegpt.Importer{}, path) // checks every invariant
-		out, _ := r.exported(t)
-		again := text(t, &sharegpt.Importer{}, "x", string(out))
-		if len(again.rejected) > 0 || len(again.rows) != len(r.rows) {
-			t.Fatalf("%d rows written, %d read again, rejected %v\n%s", len(r.rows), len(again.rows), again.rejected, out)
+		importtest.Load(t, &sharegpt.Importer{}, path) // checks every invariant
+		out, _ := r.Exported(t, sharegpt.Exporter{})
+		again := importtest.Text(t, &sharegpt.Importer{}, "x", out)
+		if len(again.Rejected) > 0 || len(again.Rows) != len(r.Rows) {
+			t.Fatalf("%d rows written, %d read again, rejected %v\n%s", len(r.Rows), len(again.Rows), again.Rejected, out)
 		}
-		for i := range r.rows {
-			a, b := r.rows[i], again.rows[i]
+		for i := range r.Rows {
+			a, b := r.Rows[i], again.Rows[i]
 			if a.Messages != b.Messages || a.OutputText != b.OutputText || a.OutputMessage != b.OutputMessage || !reflect.DeepEqual(a.Media, b.Media) {
 				t.Fatalf("row %d:\n got %+v\nwant %+v", i, b, a)
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"reprise/formats"
+	"reprise/formats/importtest"
 	"reprise/formats/source"
 	"reprise/formats/weka"
 	"reprise/trace"
@@ -31,7 +32,7 @@ func TestLayouts(t *testing.T) {
 	b := strings.Replace(a, `"id":"s"`, `"id":"u"`, 1)
 	var pretty bytes.Buffer
 	json.Indent(&pretty, []byte(a), "", "  ")
-	want := text(t, &weka.Importer{}, "x.jsonl", a+"\n"+b)
+	want := importtest.Text(t, &weka.Importer{}, "x.jsonl", a+"\n"+b)
 	texts, _ := json.Marshal([]string{`{"t":0.0,"type":"s","in":64,"hash_ids":[1]}`, `{"t":2.5,"type":"subagent","agent_id":"x","requests":[{"t":0.0,"type":"n","in":70,"hash_ids":[2]}]}`})
 	for name, content := range map[string]string{
 		"crlf":     a + "\r\n\r\n" + b + "\r\n",
@@ -42,12 +43,12 @@ func TestLayouts(t *testing.T) {
 		"bom":      "\xef\xbb\xbf" + a + "\n" + b,
 		"no break": a + "\n" + b,
 	} {
-		got := text(t, &weka.Importer{}, "x.jsonl", content)
-		for i := range got.rows {
-			got.rows[i].SourceRow = want.rows[i].SourceRow
+		got := importtest.Text(t, &weka.Importer{}, "x.jsonl", content)
+		for i := range got.Rows {
+			got.Rows[i].SourceRow = want.Rows[i].SourceRow
 		}
-		if !reflect.DeepEqual(got.rows, want.rows) || len(got.rejected) > 0 {
-			t.Errorf("%s: rows differ (%d, %d rejected)\n got %+v\nwant %+v", name, len(got.rows), len(got.rejected), got.rows, want.rows)
+		if !reflect.DeepEqual(got.Rows, want.Rows) || len(got.Rejected) > 0 {
+			t.Errorf("%s: rows differ (%d, %d rejected)\n got %+v\nwant %+v", name, len(got.Rows), len(got.Rejected), got.Rows, want.Rows)
 		}
 	}
 }
@@ -121,15 +122,15 @@ func TestParquetRows(t *testing.T) {
 		texts = append(texts, string(raw))
 	}
 	whole, _ := json.Marshal("[" + entries + "]")
-	want := text(t, &weka.Importer{}, "x.parquet", object("["+entries+"]"))
+	want := importtest.Text(t, &weka.Importer{}, "x.parquet", object("["+entries+"]"))
 	for name, path := range map[string]string{
 		"structs": table(t, session(arrow.ListOf(entry)), object("["+entries+"]")),
 		"texts":   table(t, session(arrow.ListOf(arrow.BinaryTypes.String)), object("["+strings.Join(texts, ",")+"]")),
 		"text":    table(t, session(arrow.BinaryTypes.String), object(string(whole))),
 	} {
-		got := load(t, &weka.Importer{}, path)
-		if !reflect.DeepEqual(got.rows, want.rows) {
-			t.Errorf("%s:\n got %+v\nwant %+v", name, got.rows, want.rows)
+		got := importtest.Load(t, &weka.Importer{}, path)
+		if !reflect.DeepEqual(got.Rows, want.Rows) {
+			t.Errorf("%s:\n got %+v\nwant %+v", name, got.Rows, want.Rows)
 		}
 		head, err := source.New(path, nil).Head()
 		if err != nil {
@@ -141,7 +142,7 @@ func TestParquetRows(t *testing.T) {
 	}
 
 	other := table(t, []arrow.Field{{Name: "id", Type: arrow.BinaryTypes.String}}, `{"id":"a"}`)
-	if _, err := try(&weka.Importer{}, other); err == nil || !strings.Contains(err.Error(), "no column requests") || trace.Fix(err) == "" {
+	if _, err := importtest.Try(&weka.Importer{}, other); err == nil || !strings.Contains(err.Error(), "no column requests") || trace.Fix(err) == "" {
 		t.Errorf("a table without requests: %v", err)
 	}
 }
@@ -157,13 +158,13 @@ func TestRefusals(t *testing.T) {
 		{"cut.json", one(`{"t":0,"type":"n","in":64}`)[:60], "no row of 1 could be used"},
 		{"cut.parquet", "PAR1xxxx", "cannot"},
 	} {
-		_, err := try(&weka.Importer{}, write(t, dir, c.name, c.content))
+		_, err := importtest.Try(&weka.Importer{}, importtest.Write(t, dir, c.name, c.content))
 		if err == nil || !strings.Contains(err.Error()+trace.Fix(err), c.want) || trace.Fix(err) == "" {
 			t.Errorf("%s: error %v, want %q and a way out", c.name, err, c.want)
 		}
 	}
 	for _, imp := range []*weka.Importer{{NestedTime: "x"}, {BlockTokens: -1}, {GapCap: -1}} {
-		if _, err := try(imp, filepath.Join(testdata, "sample.jsonl")); err == nil {
+		if _, err := importtest.Try(imp, filepath.Join(testdata, "sample.jsonl")); err == nil {
 			t.Errorf("%+v: no error", imp)
 		}
 	}
@@ -174,38 +175,23 @@ func TestLongLine(t *testing.T) {
 	for i := range 3_000_000 {
 		fmt.Fprintf(&b, ",%d", i)
 	}
-	r := text(t, &weka.Importer{}, "a.json", one(`{"t":0,"type":"n","in":192000000,"hash_ids":[`+b.String()[1:]+`]}`))
-	if n := len(r.rows[0].Blocks); n != 3_000_000 || b.Len() < 20<<20 {
+	r := importtest.Text(t, &weka.Importer{}, "a.json", one(`{"t":0,"type":"n","in":192000000,"hash_ids":[`+b.String()[1:]+`]}`))
+	if n := len(r.Rows[0].Blocks); n != 3_000_000 || b.Len() < 20<<20 {
 		t.Errorf("%d ids of a line of %d bytes", n, b.Len())
 	}
 }
 
 func TestDirectoryWithStrayFiles(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "a.json", one(`{"t":0,"type":"n","in":64}`))
-	write(t, dir, "README.md", "about")
-	write(t, dir, "index.json", "[]")
-	write(t, dir, ".hidden", "x")
-	write(t, dir, "z.json", `{"name":"no session"}`)
-	r := load(t, &weka.Importer{}, dir)
-	if len(r.rows) != 1 || len(r.rejected) != 1 || filepath.Base(r.rejected[0].File) != "z.json" {
-		t.Errorf("%d rows, rejected %v", len(r.rows), r.rejected)
+	importtest.Write(t, dir, "a.json", one(`{"t":0,"type":"n","in":64}`))
+	importtest.Write(t, dir, "README.md", "about")
+	importtest.Write(t, dir, "index.json", "[]")
+	importtest.Write(t, dir, ".hidden", "x")
+	importtest.Write(t, dir, "z.json", `{"name":"no session"}`)
+	r := importtest.Load(t, &weka.Importer{}, dir)
+	if len(r.Rows) != 1 || len(r.Rejected) != 1 || filepath.Base(r.Rejected[0].File) != "z.json" {
+		t.Errorf("%d rows, rejected %v", len(r.Rows), r.Rejected)
 	}
-}
-
-// exported writes the trace back.
-func (r result) exported(t testing.TB) ([]byte, []string) {
-	t.Helper()
-	reader, err := trace.NewReader(bytes.NewReader(r.data), int64(len(r.data)), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	lost, err := weka.Exporter{}.Export(context.Background(), reader.Meta(), reader.Rows(), &out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes(), lost
 }
 
 func sessions(t testing.TB, data []byte) (all []map[string]any) {
@@ -247,13 +233,13 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, lost := load(t, &weka.Importer{KeepPairs: true}, filepath.Join(testdata, "sample.jsonl")).exported(t)
-	if !reflect.DeepEqual(sessions(t, got), sessions(t, data)) || lost != nil {
+	got, lost := importtest.Load(t, &weka.Importer{KeepPairs: true}, filepath.Join(testdata, "sample.jsonl")).Exported(t, weka.Exporter{})
+	if !reflect.DeepEqual(sessions(t, []byte(got)), sessions(t, data)) || lost != nil {
 		t.Errorf("lost %v; got\n%s", lost, got)
 	}
 	absolute := one(`{"t":3.5,"type":"n","in":64},{"t":100,"type":"subagent","agent_id":"a","requests":[{"t":105.25,"type":"n","in":64}]},{"t":101,"type":"subagent","agent_id":"a","requests":[{"t":102,"type":"n","in":64}]}`)
-	got, lost = text(t, &weka.Importer{}, "a.json", absolute).exported(t)
-	if !reflect.DeepEqual(sessions(t, got), sessions(t, []byte(absolute))) || lost != nil {
+	got, lost = importtest.Text(t, &weka.Importer{}, "a.json", absolute).Exported(t, weka.Exporter{})
+	if !reflect.DeepEqual(sessions(t, []byte(got)), sessions(t, []byte(absolute))) || lost != nil {
 		t.Errorf("lost %v; got\n%s", lost, got)
 	}
 }
@@ -284,9 +270,9 @@ func TestExportOfOthers(t *testing.T) {
 	if len(lost) != 4 || !strings.Contains(strings.Join(lost, "; "), "start times of 2 sessions") {
 		t.Errorf("lost %q", lost)
 	}
-	r := text(t, &weka.Importer{}, "a.jsonl", out.String())
-	if len(r.rows) != 4 || r.rows[1].Agent.Value != "sub" || r.rows[1].Arrival != at(2) || r.rows[3].Arrival != at(0) || r.rows[0].Blocks[1] != 8 {
-		t.Errorf("read again: %+v\n%s", r.rows, out.String())
+	r := importtest.Text(t, &weka.Importer{}, "a.jsonl", out.String())
+	if len(r.Rows) != 4 || r.Rows[1].Agent.Value != "sub" || r.Rows[1].Arrival != at(2) || r.Rows[3].Arrival != at(0) || r.Rows[0].Blocks[1] != 8 {
+		t.Errorf("read again: %+v\n%s", r.Rows, out.String())
 	}
 }
 
@@ -305,8 +291,8 @@ func FuzzImport(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r, err := try(&weka.Importer{KeepPairs: true}, path)
-		for _, e := range r.rejected {
+		r, err := importtest.Try(&weka.Importer{KeepPairs: true}, path)
+		for _, e := range r.Rejected {
 			if e.Line < 1 || e.Err == nil || e.File != path {
 				t.Errorf("a rejection without its place: %+v", e)
 			}
@@ -314,14 +300,14 @@ func FuzzImport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		load(t, &weka.Importer{}, path) // checks every invariant
-		out, _ := r.exported(t)
-		again := text(t, &weka.Importer{KeepPairs: true}, "x", string(out))
-		if len(again.rejected) > 0 || len(again.rows) != len(r.rows) {
-			t.Fatalf("%d rows written, %d read again, rejected %v\n%s", len(r.rows), len(again.rows), again.rejected, out)
+		importtest.Load(t, &weka.Importer{}, path) // checks every invariant
+		out, _ := r.Exported(t, weka.Exporter{})
+		again := importtest.Text(t, &weka.Importer{KeepPairs: true}, "x", out)
+		if len(again.Rejected) > 0 || len(again.Rows) != len(r.Rows) {
+			t.Fatalf("%d rows written, %d read again, rejected %v\n%s", len(r.Rows), len(again.Rows), again.Rejected, out)
 		}
-		for i := range r.rows {
-			a, b := r.rows[i], again.rows[i]
+		for i := range r.Rows {
+			a, b := r.Rows[i], again.Rows[i]
 			if a.Arrival != b.Arrival || a.InputTokens != b.InputTokens || !reflect.DeepEqual(a.After, b.After) || a.Delay != b.Delay || !reflect.DeepEqual(a.Blocks == nil, b.Blocks == nil) {
 				t.Fatalf("row %d:\n got %+v\nwant %+v", i, b, a)
 			}
@@ -340,7 +326,7 @@ func TestDetect(t *testing.T) {
 		`{"requests":{"a":1},"block_size":1}`:     false,
 		`{"t":0,"type":"n","in":1,"hash_ids":[]}`: false,
 	} {
-		h, err := source.New(write(t, t.TempDir(), "x", content), nil).Head()
+		h, err := source.New(importtest.Write(t, t.TempDir(), "x", content), nil).Head()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,28 +13,13 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"reprise/formats/importtest"
 	"reprise/formats/weka"
 )
 
-// shared returns the directory of published traces, or skips.
-func shared(t *testing.T) string {
-	dir := os.Getenv("REPRISE_SHARED")
-	if dir == "" {
-		dir = "../shared"
-	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join("../..", dir) // from the module root
-	}
-	dir = filepath.Join(dir, "data", "weka")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no published traces (set REPRISE_SHARED): %v", err)
-	}
-	return dir
-}
-
 // Counts from the manifest of the published files, before pairs are merged.
 func TestPublishedFiles(t *testing.T) {
-	dir := shared(t)
+	dir := importtest.Shared(t, "weka")
 	for _, c := range []struct {
 		file                              string
 		top, agents, nested, in, out      int64
@@ -61,22 +46,22 @@ func TestPublishedFiles(t *testing.T) {
 		{"v8/trace_0707.json", 24, 0, 0, 1848820, 15927, 28876, 0, 0, 0, 0, 947 * time.Second},
 	} {
 		path := filepath.Join(dir, c.file)
-		r := load(t, &weka.Importer{KeepPairs: true}, path)
+		r := importtest.Load(t, &weka.Importer{KeepPairs: true}, path)
 		got := tally(r)
-		got.agents = r.meta.Counts.Notes["sub-agents"]
+		got.agents = r.Meta.Counts.Notes["sub-agents"]
 		want := sums{rows: c.top + c.nested, nested: c.nested, agents: c.agents, in: c.in, out: c.out, hashes: c.hashes, ttft: c.ttft, e2e: c.top + c.nested - c.noE2E, span: c.span}
-		if got != want || r.meta.Counts.Read != want.rows {
+		if got != want || r.Meta.Counts.Read != want.rows {
 			t.Errorf("%s:\n got %+v\nwant %+v", c.file, got, want)
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, lost := r.exported(t); lost != nil || !reflect.DeepEqual(sessions(t, out), sessions(t, data)) {
+		if out, lost := r.Exported(t, weka.Exporter{}); lost != nil || !reflect.DeepEqual(sessions(t, []byte(out)), sessions(t, data)) {
 			t.Errorf("%s: written back differs, lost %v", c.file, lost)
 		}
-		merged := load(t, &weka.Importer{}, path)
-		if n := merged.meta.Counts.Merged["n row that repeats an s row"]; n != c.merged || merged.meta.Counts.Read != want.rows {
+		merged := importtest.Load(t, &weka.Importer{}, path)
+		if n := merged.Meta.Counts.Merged["n row that repeats an s row"]; n != c.merged || merged.Meta.Counts.Read != want.rows {
 			t.Errorf("%s: %d rows merged, want %d", c.file, n, c.merged)
 		}
 		// What was merged away and what its s row had said make up the sums.
@@ -91,8 +76,8 @@ type sums struct {
 	span                                             time.Duration
 }
 
-func tally(r result) (s sums) {
-	for _, row := range r.rows {
+func tally(r importtest.Result) (s sums) {
+	for _, row := range r.Rows {
 		s.rows++
 		s.in += row.InputTokens.Value
 		s.out += row.OutputTokens.Value
@@ -110,10 +95,10 @@ func tally(r result) (s sums) {
 	return s
 }
 
-func mergedSums(t *testing.T, r result) (in, out int64) {
+func mergedSums(t *testing.T, r importtest.Result) (in, out int64) {
 	s := tally(r)
 	in, out = s.in, s.out
-	for _, row := range r.rows {
+	for _, row := range r.Rows {
 		var pair struct{ Out int64 }
 		if text, ok := row.Attributes["weka.pair"]; ok {
 			if err := json.Unmarshal([]byte(text), &pair); err != nil {
@@ -122,7 +107,7 @@ func mergedSums(t *testing.T, r result) (in, out int64) {
 		}
 		out += pair.Out
 	}
-	for _, e := range r.rejected {
+	for _, e := range r.Rejected {
 		var row struct{ In int64 }
 		if err := json.Unmarshal([]byte(e.Raw), &row); err != nil {
 			t.Fatal(err)
@@ -133,11 +118,11 @@ func mergedSums(t *testing.T, r result) (in, out int64) {
 }
 
 func TestPublishedSessions(t *testing.T) {
-	path := filepath.Join(shared(t), "v8_sessions.jsonl.gz")
-	r := load(t, &weka.Importer{}, path)
+	path := filepath.Join(importtest.Shared(t, "weka"), "v8_sessions.jsonl.gz")
+	r := importtest.Load(t, &weka.Importer{}, path)
 	got := tally(r)
 	want := sums{rows: 8471 + 28, nested: 28, in: 996347827, out: 3566300, hashes: 15563703, ttft: 708, e2e: 8471 + 28 - 807, span: 94890 * time.Second}
-	if got != want || r.meta.Counts.Read != want.rows || r.meta.Counts.Notes["sub-agents"] != 3 {
+	if got != want || r.Meta.Counts.Read != want.rows || r.Meta.Counts.Notes["sub-agents"] != 3 {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
 	}
 	f, err := os.Open(path)
@@ -153,7 +138,7 @@ func TestPublishedSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, lost := r.exported(t)
+	out, lost := r.Exported(t, weka.Exporter{})
 	if lost != nil {
 		t.Errorf("lost %v", lost)
 	}
@@ -161,7 +146,7 @@ func TestPublishedSessions(t *testing.T) {
 	// seconds are always written as 1.0 there.
 	whole := regexp.MustCompile(`\.0([,}])`)
 	plain := func(b []byte) []byte { return whole.ReplaceAll(bytes.TrimSpace(b), []byte("$1")) }
-	if !bytes.Equal(plain(data), plain(out)) {
+	if !bytes.Equal(plain(data), plain([]byte(out))) {
 		t.Errorf("written back differs")
 	}
 }
