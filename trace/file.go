@@ -204,15 +204,24 @@ func (r *Reader) Close() error {
 }
 
 // A File is an output that appears whole or not at all: it is written beside
-// its path and renamed by Commit.
+// its path and renamed by Commit. A device or a pipe is written to as it is.
 type File struct {
 	*os.File
 	path string
+	as   bool // path is no file, and written to as it is
 	done bool
 }
 
 // Create starts an output file at path.
 func Create(path string) (*File, error) {
+	const special = os.ModeDevice | os.ModeNamedPipe | os.ModeSocket
+	if info, err := os.Stat(path); err == nil && info.Mode()&special != 0 { // renaming would put a file in the place of /dev/null, where the user may do that
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		return &File{File: f, path: path, as: true}, nil
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", path, err)
@@ -223,6 +232,9 @@ func Create(path string) (*File, error) {
 // Commit makes the file appear at its path.
 func (f *File) Commit() error {
 	f.done = true
+	if f.as {
+		return f.File.Close()
+	}
 	err := f.File.Chmod(0o644)
 	if cerr := f.File.Close(); err == nil {
 		err = cerr
@@ -245,5 +257,7 @@ func (f *File) Abort() {
 	}
 	f.done = true
 	f.File.Close()
-	os.Remove(f.File.Name())
+	if !f.as {
+		os.Remove(f.File.Name())
+	}
 }
