@@ -295,7 +295,7 @@ func TestReceiveDelay(t *testing.T) {
 		t.Skipf("no loopback: %v", err)
 	}
 	defer l.Close()
-	stalls := make(chan bool)
+	stalls, waits := make(chan bool), make(chan bool)
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	serving.Go(func() {
@@ -307,7 +307,8 @@ func TestReceiveDelay(t *testing.T) {
 		readRequest(s)
 		io.WriteString(s, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc")
 		<-stalls
-		io.WriteString(s, "def")
+		io.WriteString(s, "def") // on loopback the kernel has it for the client when this returns
+		close(waits)
 	})
 	start := time.Now()
 	c := NewClient(func(ctx context.Context) (net.Conn, error) {
@@ -319,6 +320,7 @@ func TestReceiveDelay(t *testing.T) {
 	x, _ := send(c, &Exchange{}, &listener{body: func(p []byte) {
 		if got = append(got, p...); string(got) == "abc" {
 			close(stalls)
+			<-waits
 			time.Sleep(stall)
 		}
 	}})

@@ -11,7 +11,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"reprise/replay/mock/pipe"
 )
 
 // A heard is what came of one exchange.
@@ -58,6 +61,21 @@ func h2c(t *testing.T, conns int, streams int, handler http.HandlerFunc) *HTTP2 
 		return d.DialContext(ctx, "tcp", server.Listener.Addr().String())
 	}, func() time.Duration { return time.Since(begin) })
 	t.Cleanup(h.Close)
+	return h
+}
+
+// inBubble serves HTTP/2 without TLS over connections in memory, so that times are those
+// of a synctest bubble, and returns a client for it.
+func inBubble(t *testing.T, server *http.Server) *HTTP2 {
+	t.Helper()
+	server.Protocols = new(http.Protocols)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	l := pipe.Listen()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	begin := time.Now()
+	h := NewHTTP2(false, 1, l.Dial, func() time.Duration { return time.Since(begin) })
+	t.Cleanup(func() { h.Close(); server.Close(); <-served })
 	return h
 }
 
@@ -110,12 +128,12 @@ func TestHTTP2Connections(t *testing.T) {
 				wait.Wait() // all are here at once
 			}
 		})
-		x, s := asks("/first", "b", Limits{Total: 20 * time.Second})
+		x, s := asks("/first", "b", Limits{Total: time.Minute})
 		h.Send(x)
 		<-s.done // the server has said what it takes
 		var all []*heard
 		for range c.requests {
-			x, s := asks("/all", "b", Limits{Total: 20 * time.Second})
+			x, s := asks("/all", "b", Limits{Total: time.Minute})
 			h.Send(x)
 			all = append(all, s)
 		}
@@ -163,14 +181,19 @@ func TestHTTP2Endings(t *testing.T) {
 		{"reset at once", Limits{}, nil, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) },
 			EndReset, "the server reset the stream (RST_STREAM INTERNAL_ERROR)"},
 	} {
-		h := h2c(t, 1, 0, c.handler)
-		x, s := asks("/", "b", c.limits)
-		s.fail = c.fail
-		h.Send(x)
-		<-s.done
-		if x.End != c.end || x.Err == nil || x.Err.Error() != c.cause {
-			t.Errorf("%s: ended %d: %v", c.name, x.End, x.Err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			h := inBubble(t, &http.Server{Handler: c.handler})
+			x, s := asks("/", "b", c.limits)
+			s.fail = c.fail
+			h.Send(x)
+			<-s.done
+			if x.End != c.end || x.Err == nil || x.Err.Error() != c.cause {
+				t.Errorf("%s: ended %d: %v", c.name, x.End, x.Err)
+			}
+			if want := max(c.limits.Total, c.limits.Bytes, c.limits.Token, c.limits.Cancel); x.Ended != want {
+				t.Errorf("%s: ended at %v, want %v", c.name, x.Ended, want)
+			}
+		})
 	}
 }
 
@@ -212,21 +235,22 @@ func TestHTTP2Refused(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
+		limit time.Duration
 		dial  func(context.Context) (net.Conn, error)
 		end   End
 		cause string
 	}{
-		{"refused", func(context.Context) (net.Conn, error) { return nil, errors.New("connection refused") }, EndRefused, "connection refused"},
-		{"slow", func(ctx context.Context) (net.Conn, error) { <-ctx.Done(); return nil, context.Cause(ctx) }, EndTimeout, "no connection within 1s"},
-		{"HTTP/1.1", func(ctx context.Context) (net.Conn, error) {
+		{"refused", time.Minute, func(context.Context) (net.Conn, error) { return nil, errors.New("connection refused") }, EndRefused, "connection refused"},
+		{"slow", 50 * time.Millisecond, func(ctx context.Context) (net.Conn, error) { <-ctx.Done(); return nil, context.Cause(ctx) }, EndTimeout, "no connection within 50ms"},
+		{"HTTP/1.1", time.Minute, func(ctx context.Context) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "tcp", old.Listener.Addr().String())
 		}, EndProtocol, "not an HTTP/2 server"},
-		{"closed", closing, EndReset, "connection "},
+		{"closed", time.Minute, closing, EndReset, "connection "},
 	} {
 		begin := time.Now()
 		h := NewHTTP2(false, 1, c.dial, func() time.Duration { return time.Since(begin) })
-		x, s := asks("/", "b", Limits{Total: time.Second})
+		x, s := asks("/", "b", Limits{Total: c.limit})
 		h.Send(x)
 		<-s.done
 		h.Close()
@@ -242,38 +266,29 @@ func TestHTTP2Refused(t *testing.T) {
 // TestHTTP2GoAway: a server that stops takes no further request, and answers
 // those that it has; the next one opens a new connection.
 func TestHTTP2GoAway(t *testing.T) {
-	var server *http.Server
-	stopping := make(chan struct{})
-	server = &http.Server{Protocols: new(http.Protocols), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		go server.Shutdown(context.Background())
-		<-stopping
-		io.WriteString(w, "answered")
-	})}
-	server.Protocols.SetUnencryptedHTTP2(true)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Skipf("no loopback here: %v", err)
-	}
-	go server.Serve(l)
-	begin := time.Now()
-	h := NewHTTP2(false, 1, func(ctx context.Context) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "tcp", l.Addr().String())
-	}, func() time.Duration { return time.Since(begin) })
-	defer h.Close()
-	x, s := asks("/", "b", Limits{Total: 20 * time.Second})
-	h.Send(x)
-	time.AfterFunc(300*time.Millisecond, func() { close(stopping) })
-	<-s.done
-	if x.End != EndClean || s.body.String() != "answered" {
-		t.Errorf("ended %d: %v, %q", x.End, x.Err, s.body.String())
-	}
-	x, s = asks("/", "b", Limits{Total: 20 * time.Second})
-	h.Send(x)
-	<-s.done
-	if x.End != EndRefused {
-		t.Errorf("after the server has stopped: ended %d: %v", x.End, x.Err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var server *http.Server
+		var stopping sync.WaitGroup
+		t.Cleanup(stopping.Wait)
+		server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			stopping.Go(func() { server.Shutdown(context.Background()) })
+			time.Sleep(300 * time.Millisecond) // the client knows by then
+			io.WriteString(w, "answered")
+		})}
+		h := inBubble(t, server)
+		x, s := asks("/", "b", Limits{Total: 20 * time.Second})
+		h.Send(x)
+		<-s.done
+		if x.End != EndClean || s.body.String() != "answered" {
+			t.Errorf("ended %d: %v, %q", x.End, x.Err, s.body.String())
+		}
+		x, s = asks("/", "b", Limits{Total: 20 * time.Second})
+		h.Send(x)
+		<-s.done
+		if x.End != EndRefused {
+			t.Errorf("after the server has stopped: ended %d: %v", x.End, x.Err)
+		}
+	})
 }
 
 // TestHTTP2Words: the same breakage has the same words.
