@@ -25,7 +25,7 @@ const (
 	mostTime      = 1.2 // of what was planned
 	floodStreams  = 64
 	floodTokens   = 2000 // chunks of each stream
-	floodTimeout  = 2 * time.Second
+	answerTimeout = 2 * time.Second
 	shortSelfTest = 3 * time.Second // bound of the one before a run
 )
 
@@ -78,7 +78,7 @@ type Reading struct {
 // RunSelfTest measures this machine for some five seconds, and writes only into a
 // temporary directory.
 func RunSelfTest(ctx context.Context) (*SelfTest, error) {
-	return selfTest(ctx, time.Second, selfTestRates, selfTestChunks)
+	return selfTest(ctx, time.Second, answerTimeout, selfTestRates, selfTestChunks)
 }
 
 // SelfTestFor measures for at most three seconds what a plan needs.
@@ -90,7 +90,7 @@ func SelfTestFor(ctx context.Context, s *Survey) (*SelfTest, error) {
 		rates = []float64{min(s.PeakRate, selfTestRates[len(selfTestRates)-1])}
 	}
 	chunks := []float64{min(max(s.chunksPerS(), selfTestChunks[0]), selfTestChunks[len(selfTestChunks)-1])}
-	return selfTest(ctx, time.Second/2, rates, chunks)
+	return selfTest(ctx, time.Second/2, answerTimeout, rates, chunks)
 }
 
 // chunksPerS is what the plan expects on average, at a token a chunk; 0 if it is
@@ -102,7 +102,9 @@ func (s *Survey) chunksPerS() float64 {
 	return float64(*s.Planned.OutputTokens) / (float64(s.Planned.DurationNS) / 1e9)
 }
 
-func selfTest(ctx context.Context, each time.Duration, rates, chunks []float64) (*SelfTest, error) {
+// selfTest measures for each of the rates for about as long as each says; an answer may
+// take up to timeout.
+func selfTest(ctx context.Context, each, timeout time.Duration, rates, chunks []float64) (*SelfTest, error) {
 	begin := time.Now()
 	sink, err := newLoopback()
 	if err != nil {
@@ -115,7 +117,7 @@ func selfTest(ctx context.Context, each time.Duration, rates, chunks []float64) 
 	}
 	defer os.RemoveAll(dir)
 	t := &SelfTest{CPUs: runtime.NumCPU(), Rates: []Rate{}, Reading: []Reading{}}
-	m := &selfMeter{dir: dir, url: sink.url()}
+	m := &selfMeter{dir: dir, url: sink.url(), timeout: timeout}
 	if _, err := m.rate(ctx, SelfTestRate, each/5); err != nil { // connections, pools, caches
 		return nil, err
 	}
@@ -183,18 +185,19 @@ func (t *SelfTest) Doubts(s *Survey) []string {
 // A selfMeter replays against the sink.
 type selfMeter struct {
 	dir, url string
+	timeout  time.Duration // of each answer
 	runs     int
 }
 
 // replay runs rows and returns the run and its results.
-func (m *selfMeter) replay(ctx context.Context, path string, rows *evenRows, timeout time.Duration) (*results.Run, []results.Result, error) {
+func (m *selfMeter) replay(ctx context.Context, path string, rows *evenRows) (*results.Run, []results.Result, error) {
 	m.runs++
 	dir := filepath.Join(m.dir, fmt.Sprint(m.runs))
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, nil, fmt.Errorf("self-test: %w", err)
 	}
 	c := Config{
-		URLs: []string{m.url + path}, Dir: dir, Model: "m", NoProbe: true, Proxy: ProxyNone, MaxInFlight: selfTestMost, Timeout: timeout, Grace: timeout,
+		URLs: []string{m.url + path}, Dir: dir, Model: "m", NoProbe: true, Proxy: ProxyNone, MaxInFlight: selfTestMost, Timeout: m.timeout, Grace: m.timeout,
 		source: func() rowReader { again := *rows; return &again },
 	}
 	run, err := Run(ctx, c)
@@ -224,7 +227,7 @@ func (m *selfMeter) replay(ctx context.Context, path string, rows *evenRows, tim
 // rate measures the lateness at an even rate.
 func (m *selfMeter) rate(ctx context.Context, perS float64, d time.Duration) (Rate, error) {
 	n := max(1, int(perS*d.Seconds()))
-	run, list, err := m.replay(ctx, shortPath, &evenRows{n: n, every: time.Duration(1e9 / perS), tokens: 1}, floodTimeout)
+	run, list, err := m.replay(ctx, shortPath, &evenRows{n: n, every: time.Duration(1e9 / perS), tokens: 1})
 	if err != nil {
 		return Rate{}, err
 	}
@@ -249,7 +252,7 @@ func (m *selfMeter) rate(ctx context.Context, perS float64, d time.Duration) (Ra
 func (m *selfMeter) paced(ctx context.Context, perS float64, d time.Duration) (Reading, error) {
 	every := time.Duration(1e9 * pacedStreams / perS)
 	n := min(floodTokens, max(2, int(d/every)))
-	run, list, err := m.replay(ctx, fmt.Sprintf("%s/%d/%d", pacedPath, every.Microseconds(), n), &evenRows{n: pacedStreams, every: every / pacedStreams, tokens: int64(n)}, floodTimeout)
+	run, list, err := m.replay(ctx, fmt.Sprintf("%s/%d/%d", pacedPath, every.Microseconds(), n), &evenRows{n: pacedStreams, every: every / pacedStreams, tokens: int64(n)})
 	if err != nil {
 		return Reading{}, err
 	}
@@ -264,7 +267,7 @@ func (m *selfMeter) paced(ctx context.Context, perS float64, d time.Duration) (R
 
 // flood reads streams as fast as they come.
 func (m *selfMeter) flood(ctx context.Context) (Reading, error) {
-	_, list, err := m.replay(ctx, floodPath, &evenRows{n: floodStreams, tokens: floodTokens}, floodTimeout)
+	_, list, err := m.replay(ctx, floodPath, &evenRows{n: floodStreams, tokens: floodTokens})
 	if err != nil {
 		return Reading{}, err
 	}
