@@ -49,8 +49,8 @@ func natsServer(ts *testscript.TestScript, neg bool, args []string) {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(10 * time.Second) {
-		ts.Fatalf("the NATS server is not ready after 10 s")
+	if !s.ReadyForConnections(patience) {
+		ts.Fatalf("the NATS server is not ready after %v", patience)
 	}
 	ts.Setenv("BUS", s.ClientURL())
 }

@@ -90,12 +90,12 @@ func (term *terminal) text() string {
 // await waits until a text has been seen.
 func (term *terminal) await(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if strings.Contains(term.text(), text) {
 			return
 		}
 	}
-	t.Fatalf("%q is not seen after 30 s: %q", text, term.text())
+	t.Fatalf("%q is not seen after %v: %q", text, patience, term.text())
 }
 
 // lastWord is written to a terminal by these tests.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 // background until the end, and takes a free port instead of 8000. What is
 // printed is not compared; that every command does what it is shown to do is.
 func TestReadme(t *testing.T) {
+	t.Parallel()
 	module := root(t)
 	file, err := os.Open(filepath.Join(module, "README.md"))
 	if err != nil {
@@ -30,13 +30,14 @@ func TestReadme(t *testing.T) {
 	if err := os.Symlink(filepath.Join(module, "testdata"), filepath.Join(dir, "testdata")); err != nil {
 		t.Skipf("no symbolic links here: %v", err)
 	}
-	port := freePort(t)
+	server := "no mock has been started"
 	for _, line := range commands {
-		line = strings.ReplaceAll(line, ":8000", ":"+port)
 		if strings.HasPrefix(line, "reprise mock") {
-			background(t, dir, strings.TrimSuffix(line, "&"), port)
+			line = strings.ReplaceAll(strings.TrimSuffix(line, "&"), shownServer, "127.0.0.1:0")
+			server = background(t, dir, line+" --port-file mock.addr")
 			continue
 		}
+		line = strings.ReplaceAll(line, shownServer, server)
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
@@ -46,6 +47,9 @@ func TestReadme(t *testing.T) {
 		}
 	}
 }
+
+// shownServer is the address of the mock that README.md shows.
+const shownServer = "127.0.0.1:8000"
 
 // readmeCommands returns the commands of fenced sh and console blocks that call
 // reprise, with the lines they go on over joined.
@@ -74,8 +78,9 @@ func readmeCommands(file *os.File) []string {
 	return commands
 }
 
-// background starts a server, waits until it listens, and ends it with the test.
-func background(t *testing.T, dir, line, port string) {
+// background starts a mock, waits until it says at which address it listens, and ends
+// it with the test.
+func background(t *testing.T, dir, line string) string {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", "exec "+line) // exec: the signal must reach the server
 	cmd.Dir = dir
@@ -86,23 +91,11 @@ func background(t *testing.T, dir, line, port string) {
 		cmd.Process.Signal(os.Interrupt)
 		cmd.Wait()
 	})
-	for range 200 {
-		if conn, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
-			conn.Close()
-			return
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if text, err := os.ReadFile(filepath.Join(dir, "mock.addr")); err == nil && len(text) > 0 {
+			return string(text)
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
-	t.Fatalf("%s: does not listen on port %s after 10 s", line, port)
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Skipf("no loopback here: %v", err)
-	}
-	defer ln.Close()
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	return port
+	t.Fatalf("%s: does not listen after %v", line, patience)
+	return ""
 }

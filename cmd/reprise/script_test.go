@@ -18,6 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden parts of the scripts")
 
+// patience is how long a busy machine may take to start a program or a server.
+const patience = time.Minute
+
 // TestMain makes the test binary the reprise command of the scripts.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"reprise": main})
@@ -71,14 +74,13 @@ func address(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: address FILE VAR")
 	}
-	for range 200 {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if text, err := os.ReadFile(ts.MkAbs(args[0])); err == nil && len(text) > 0 {
 			ts.Setenv(args[1], string(text))
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
-	ts.Fatalf("no address in %s after 10 s", args[0])
+	ts.Fatalf("no address in %s after %v", args[0], patience)
 }
 
 // nowhere PATTERN DIR... fails if any file below the directories holds a match of
