@@ -229,7 +229,11 @@ func (f *field) chart(p *plane) (chart.Chart, bool) {
 	if under > 0 {
 		c.Note = join(c.Note, fmt.Sprintf("%s below %s %s are drawn in the lowest row.", analysis.Grouped(under), analysis.NumberText(g.Y[0]), f.y.Unit))
 	}
-	c.Series = append(c.Series, median, p99)
+	for _, line := range []chart.Series{median, p99} {
+		if len(line.X) > 0 { // else it lies below all that is drawn, as where most values are 0
+			c.Series = append(c.Series, line)
+		}
+	}
 	if f.equal {
 		low, high := max(g.X[0], g.Y[0]), min(g.X[len(g.X)-1], g.Y[len(g.Y)-1])
 		if low < high {

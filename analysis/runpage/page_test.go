@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -224,6 +225,34 @@ func TestDegeneratePages(t *testing.T) {
 		}
 		if at := regexp.MustCompile(`\b(NaN|[+-]Inf|nil|ZgotmplZ)\b|%!`).FindStringIndex(text); at != nil {
 			t.Errorf("%s: says %q", tt.name, text[max(0, at[0]-40):min(len(text), at[1]+40)])
+		}
+	}
+}
+
+// Whatever the clocks and counts of a run are, it has a page: here chunks come in one
+// read or after ages, and requests take no time or hours.
+func TestEveryRunHasAPage(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		gap := func() time.Duration {
+			return []time.Duration{0, 0, 0, time.Microsecond, time.Millisecond, time.Duration(r.Int64N(1e9)), time.Hour}[r.IntN(3+r.IntN(5))]
+		}
+		n := 1 + r.IntN(12)
+		page, _ := written(t, writeRun(t, madeRun(n, 8), n, func(i int) results.Result {
+			res := madeResult(r, i, 8, nil)
+			at := gap()
+			for k := range res.Ledger {
+				res.Ledger[k].At = int64(at / time.Microsecond)
+				at += gap()
+			}
+			if k := len(res.Ledger); k > 0 {
+				first, last := res.Sent.Value+time.Duration(res.Ledger[0].At)*time.Microsecond, res.Sent.Value+time.Duration(res.Ledger[k-1].At)*time.Microsecond
+				res.FirstByte, res.FirstToken, res.LastToken, res.End = trace.Some(first), trace.Some(first), trace.Some(last), trace.Some(last+gap())
+			}
+			return res
+		}))
+		if len(page) == 0 {
+			t.Errorf("seed %d: no page", seed)
 		}
 	}
 }
