@@ -16,8 +16,9 @@ func TestStreamedResultsAreKept(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes as long as a lease and a trace")
 	}
+	t.Parallel()
 	const n = 600
-	s := newStage(t, replay.Config{}, evenly(n, 5*time.Millisecond))
+	s := newStage(t, replay.Config{}, time.Millisecond, evenly(n, 5*time.Millisecond))
 	s.stream = 200 * time.Millisecond
 	run, rows, err := s.run(2, 150, func(i int) bool { return i == 1 })
 	if err != nil {
