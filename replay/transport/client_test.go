@@ -327,6 +327,7 @@ func TestReceiveDelay(t *testing.T) {
 	if x.End != EndClean || string(got) != "abcdef" {
 		t.Fatalf("end %d (%v), body %q", x.End, x.Err, got)
 	}
+	c.Close() // waits for the reader, which notes a read after the exchange that it ended
 	h := c.Delays.Histogram()
 	if h == nil {
 		t.Skip("this kernel does not stamp")
