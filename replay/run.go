@@ -277,7 +277,6 @@ func (r *run) do(ctx context.Context) error {
 	q.stop()
 	client := usage()
 	over(r.record)
-	client.ReceiveDelay, client.Realtime = r.receiveDelay(), r.realtime
 	client.OutOfDescriptors, client.OutOfPorts = r.outOfFiles.Load(), r.outOfPorts.Load()
 	for _, t := range r.targets {
 		t.client.Close()
@@ -285,6 +284,7 @@ func (r *run) do(ctx context.Context) error {
 		client.ConnsOpened += opened
 		client.ConnsReused += found
 	}
+	client.ReceiveDelay, client.Realtime = r.receiveDelay(), r.realtime // when no reader is left: each notes a read after the response that it ended
 	rerr := r.recorder.close()
 	if r.c.Progress != nil {
 		r.c.Progress(r.state())
