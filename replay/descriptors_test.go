@@ -47,7 +47,7 @@ func TestRoomForConnections(t *testing.T) {
 		{"HTTP/2", burst, Config{HTTP2: true}, 40, "", "", false},
 		{"HTTP/2 with too many", burst, Config{HTTP2: true, H2Conns: 9}, 40, "41 file descriptors", "ulimit -n 41", false},
 	} {
-		c.config.source, c.config.descriptors, c.config.URLs = traceOf(trace.ClockTrace, c.rows...), c.have, []string{"http://h"}
+		c.config.source, c.config.descriptors, c.config.URLs, c.config.Proxy = traceOf(trace.ClockTrace, c.rows...), c.have, []string{"http://h"}, ProxyNone
 		s, err := Look(t.Context(), &c.config)
 		if err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package replay
 import (
 	"encoding/pem"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -101,11 +100,6 @@ func TestExactLatencies(t *testing.T) {
 func oneRow() func() rowReader { return traceOf(trace.ClockTrace, at(0, 10, 1)) }
 
 func TestEndpointThatCannotBeUsed(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
 	html := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }))
 	defer html.Close()
 	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no key", http.StatusUnauthorized) }))
@@ -116,8 +110,8 @@ func TestEndpointThatCannotBeUsed(t *testing.T) {
 		url, want, fix string
 		model          string
 	}{
-		"refused":    {"http://" + closed.Addr().String(), "connection refused", "check that the server runs", ""},
-		"named":      {"http://" + closed.Addr().String(), "connection refused", "check that the server runs", "m"},
+		"refused":    {"http://127.0.0.1:1", "connection refused", "check that the server runs", ""},
+		"named":      {"http://127.0.0.1:1", "connection refused", "check that the server runs", "m"},
 		"wrong path": {html.URL, "404", "check --url", "m"},
 		"no key":     {locked.URL, "401", "--api-key-env", ""},
 		"no model":   {html.URL, "does not list its models", "--model", ""},
@@ -126,7 +120,7 @@ func TestEndpointThatCannotBeUsed(t *testing.T) {
 		"no host":    {"http://no-such-host.invalid:80", "no-such-host.invalid", "", "m"},
 		"no scheme":  {"localhost:8000", "not an http or https URL", "http://localhost:8000", "m"},
 	} {
-		_, err := Run(t.Context(), Config{source: oneRow(), URLs: []string{c.url}, Model: c.model, Dir: t.TempDir(), sink: &memory{}})
+		_, err := Run(t.Context(), Config{source: oneRow(), URLs: []string{c.url}, Model: c.model, Dir: t.TempDir(), sink: &memory{}, Proxy: ProxyNone})
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(trace.Fix(err), c.fix) {
 			t.Errorf("%s: %v (hint %q); want %q and hint %q", name, err, trace.Fix(err), c.want, c.fix)
 		}
