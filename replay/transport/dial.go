@@ -257,7 +257,12 @@ func (c *Client) opened(nc net.Conn, beat int) {
 	if k.in == nil {
 		k.buf = make([]byte, readSize)
 	}
-	if x := c.ready(k, beat); x != nil {
+	x, wanted := c.ready(k, beat)
+	if !wanted {
+		nc.Close()
+		return
+	}
+	if x != nil {
 		k.start(x, false) // before the reader, so that it never sees the connection idle
 		if x.Written() {
 			x.Sink.OnSent() // on a connection that was open, it may have to be sent again
@@ -266,19 +271,20 @@ func (c *Client) opened(nc net.Conn, beat int) {
 	go k.reader()
 }
 
-// ready takes in a new connection. The exchange that is returned is to be started on it.
-func (c *Client) ready(k *conn, beat int) *Exchange {
+// ready takes in a new connection. The exchange that is returned is to be started on it;
+// nil if none waits. After Cut an idle one is not wanted, for nobody would close it.
+func (c *Client) ready(k *conn, beat int) (x *Exchange, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.conns[k] = true
-	c.live.Add(1)
-	if c.stop != nil {
-		k.stop = c.stop
-	}
-	x := c.waiting.take()
-	if x == nil {
+	defer c.dialEnded(beat)
+	k.stop = c.stop
+	if x = c.waiting.take(); x == nil {
+		if c.stop != nil {
+			return nil, false
+		}
 		c.idle = append(c.idle, k)
 	}
-	c.dialEnded(beat)
-	return x
+	c.conns[k] = true
+	c.live.Add(1)
+	return x, true
 }

@@ -49,6 +49,36 @@ func TestWaitingTakesWhatComesFirst(t *testing.T) {
 	})
 }
 
+// A connection that comes when the client is being closed, for a request that was served
+// by another meanwhile, is closed too: else the client would wait for its reader for good.
+func TestConnectionComesAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, accepted := serve(t, answering(100*time.Millisecond), answering(100*time.Millisecond))
+		quick := c.dial
+		slow := make(chan bool)
+		var dials atomic.Int32
+		c.dial = func(ctx context.Context) (net.Conn, error) {
+			if dials.Add(1) > 1 {
+				<-slow
+			}
+			return quick(context.WithoutCancel(ctx)) // it was there when the context ended
+		}
+		go do(c, &Exchange{})
+		synctest.Wait()
+		if second, _ := do(c, &Exchange{}); !second.Reused || second.End != EndClean {
+			t.Errorf("reused %v, ended with %d", second.Reused, second.End)
+		}
+		go c.Close()
+		synctest.Wait()
+		close(slow)
+		c.Close()
+		synctest.Wait()
+		if accepted() != 2 || len(c.conns) != 0 {
+			t.Errorf("%d connections, %d are there", accepted(), len(c.conns))
+		}
+	})
+}
+
 // A dial that fails ends the wait of the request that it began for, and of no other.
 func TestRefusedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
