@@ -68,12 +68,12 @@ func (c *TrafficComparison) text(p *printer) {
 
 // text says what a side is.
 func (s Side) text() string {
-	text := fmt.Sprintf("%s (%s), %s requests", s.Name, s.Kind, Grouped(s.Rows))
+	text := fmt.Sprintf("%s (%s), %s", s.Name, s.Kind, Counted(s.Rows, "request"))
 	if s.Kind == "model" {
 		text = fmt.Sprintf("%s (%s of %s requests), %s requests generated from it", s.Name, s.Kind, Grouped(s.Fitted), Grouped(s.Rows))
 	}
 	if s.Sessions != "" {
-		text += fmt.Sprintf("; %s sessions, %s", Grouped(s.Units), s.Sessions)
+		text += fmt.Sprintf("; %s, %s", Counted(s.Units, "session"), s.Sessions)
 	}
 	return text + "; intervals by " + s.Blocks
 }

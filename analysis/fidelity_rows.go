@@ -115,7 +115,7 @@ func (c *fidelity) conversations() {
 	}
 	excuse := ""
 	if c.design.Wrapped > 0 && c.design.Unit != "request" {
-		excuse = fmt.Sprintf("%s requests crossed an end of the trace, which cut their sessions", Grouped(c.design.Wrapped))
+		excuse = fmt.Sprintf("%s crossed an end of the trace, which cut their sessions", Counted(c.design.Wrapped, "request"))
 	}
 	basis := ""
 	if c.source.Sessions.Basis == SessionsInferred {

@@ -145,7 +145,7 @@ func (s *Slices) concentrated(limit float64) string {
 }
 
 func (s lateTime) String() string {
-	return fmt.Sprintf("from %s to %s: p99 %s of %s requests", clockText(s.from), clockText(s.to), shortTime(s.p99), Grouped(s.n))
+	return fmt.Sprintf("from %s to %s: p99 %s of %s", clockText(s.from), clockText(s.to), shortTime(s.p99), Counted(s.n, "request"))
 }
 
 // worst writes the slices with the largest p99.
@@ -159,7 +159,7 @@ func (s *Slices) worst() string {
 	for _, c := range list[:min(3, len(list))] {
 		parts = append(parts, fmt.Sprintf("from %s p99 %s, max %s (n %s)", clockText(time.Duration(c.FromMS*1e6)), shortTime(c.P99), shortTime(c.Max), Grouped(c.N)))
 	}
-	return fmt.Sprintf("worst of %d slices of %s: %s", len(s.List), widthText(time.Duration(s.WidthMS*1e6)), strings.Join(parts, "; "))
+	return fmt.Sprintf("worst of %s of %s: %s", Counted(int64(len(s.List)), "slice"), widthText(time.Duration(s.WidthMS*1e6)), strings.Join(parts, "; "))
 }
 
 // clockText writes a time of a run as 00:42 or 1:02:00.

@@ -86,7 +86,7 @@ func (c *collection) merge(o *collection, prefix string) {
 }
 
 func (c *collection) counters() []counter {
-	return []counter{c.outcomes, c.causes, c.finish, c.statuses, c.notes, c.holds, c.outputSources, c.ledgerSources}
+	return []counter{c.outcomes, c.unwritten, c.causes, c.finish, c.statuses, c.notes, c.holds, c.outputSources, c.ledgerSources}
 }
 
 func (c counter) merge(o counter) {
@@ -219,7 +219,7 @@ func mergedRun(runs []*results.Opened) *results.Opened {
 		mergePlanned(&run.Planned, &r.Planned, i == 0)
 		mergeEnded(&run, r.Ended, i == 0)
 	}
-	run.Label = fmt.Sprintf("%d runs merged: %s", len(runs), strings.Join(labels, "; "))
+	run.Label = fmt.Sprintf("%s merged: %s", Counted(int64(len(runs)), "run"), strings.Join(labels, "; "))
 	out.Run = run
 	return out
 }
@@ -321,6 +321,6 @@ func (v *Verdict) parts(s *Summary) {
 // mergedText names the runs of a merged report.
 func (s *Summary) mergedText(p *printer) {
 	for _, r := range s.Merged {
-		p.pair("merged", fmt.Sprintf("%s: %s, %s requests, %s of them successful", r.Name, r.Verdict, Grouped(r.Requests), Grouped(r.Successful)))
+		p.pair("merged", fmt.Sprintf("%s: %s, %s, %s of them successful", r.Name, r.Verdict, Counted(r.Requests, "request"), Grouped(r.Successful)))
 	}
 }

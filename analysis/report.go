@@ -81,18 +81,16 @@ func (s *Summary) facts(p *printer) {
 	if s.Trace != nil {
 		p.pair("trace", fmt.Sprintf("%s (sha256 %.12s)", s.Trace.Name, s.Trace.SHA256))
 	}
-	p.pair("planned", fmt.Sprintf("%s requests%s, %s input and %s output tokens",
-		Grouped(s.Planned.Requests), s.plannedTime(), plannedTokens(s.Planned.InputTokens), plannedTokens(s.Planned.OutputTokens)))
-	sent := fmt.Sprintf("%s requests, %s recorded", Grouped(q.Sent), Grouped(q.Recorded))
+	p.pair("planned", fmt.Sprintf("%s%s, %s input and %s output tokens",
+		Counted(s.Planned.Requests, "request"), s.plannedTime(), plannedTokens(s.Planned.InputTokens), plannedTokens(s.Planned.OutputTokens)))
+	sent := fmt.Sprintf("%s, %s recorded", Counted(q.Sent, "request"), Grouped(q.Recorded))
 	if q.WarmUp > 0 {
 		sent += fmt.Sprintf(", %s of the warm-up or cool-down, in none of the numbers", Grouped(q.WarmUp))
 	}
-	switch {
-	case q.Killed:
+	if q.Killed {
 		sent += fmt.Sprintf(", %s without a record", Grouped(s.Planned.Requests-q.Recorded))
-	case q.Unsent > 0:
-		sent += fmt.Sprintf(", %s not sent", Grouped(q.Unsent))
 	}
+	sent += s.neverSent()
 	if q.Capped > 0 {
 		sent += fmt.Sprintf(", %s held by --max-in-flight", Grouped(q.Capped))
 	}
@@ -105,11 +103,45 @@ func (s *Summary) facts(p *printer) {
 	}
 }
 
+// neverSent says of how many requests no byte was written, and why; "" if there are none.
+func (s *Summary) neverSent() string {
+	q, n, e := &s.Requests, int64(0), s.run.Ended
+	var why []Count
+	for _, c := range s.NeverSent {
+		if c.Name != results.OutcomeUnsent {
+			why = append(why, c)
+		}
+	}
+	if q.Unsent > 0 && e != nil {
+		name := "never begun"
+		switch {
+		case e.Aborted != "":
+			name = "aborted before"
+		case e.Interrupted:
+			name = "interrupted before"
+		case e.Unconcluded:
+			name = "the coordinator was gone before"
+		}
+		why = append(why, Count{name, q.Unsent})
+	}
+	for _, c := range why {
+		n += c.N
+	}
+	text := ""
+	if n > 0 {
+		text = fmt.Sprintf(", %s never sent (%s)", Grouped(n), countsText(why))
+	}
+	if e != nil && e.Lost > 0 {
+		text += fmt.Sprintf(", %s lost with their workers", Grouped(e.Lost))
+	}
+	return text
+}
+
 // plannedTime says how long the plan is, if it says that.
 func (s *Summary) plannedTime() string {
 	switch p := s.Planned; {
 	case p.UntilNS != nil:
-		return fmt.Sprintf(", as many as there was time for in %v", time.Duration(*p.UntilNS))
+		return fmt.Sprintf(", as many as there was time for in %v", time.Duration(*p.UntilNS).Round(time.Millisecond))
 	case p.DurationNS > 0 || !strings.Contains(s.Label, "closed loop"):
 		return fmt.Sprintf(" in %v", time.Duration(p.DurationNS).Round(time.Millisecond))
 	}
@@ -123,7 +155,7 @@ func (s *Summary) receive(p *printer) {
 	}
 	d := s.Client.ReceiveDelay
 	ms := func(ns int64) string { return decimals(float64(ns) / 1e6) }
-	text := fmt.Sprintf("p50 %s ms, p99 %s ms, max %s ms (n %s reads), from the kernel's receipt to our read", ms(d.P50NS), ms(d.P99NS), ms(d.MaxNS), Grouped(d.N))
+	text := fmt.Sprintf("p50 %s ms, p99 %s ms, max %s ms (n %s), from the kernel's receipt to our read", ms(d.P50NS), ms(d.P99NS), ms(d.MaxNS), Counted(d.N, "read"))
 	if limit := s.Verdict.ReceiveLimit; limit != nil {
 		text += fmt.Sprintf("; limit for p99 %s ms, %s of the median ITL", decimals(*limit), percent(s.Verdict.ReceiveShare))
 	}
@@ -141,7 +173,7 @@ func (s *Summary) outcomes(p *printer) {
 		p.pair("", fmt.Sprintf("%s x %s", Grouped(c.N), c.Name))
 	}
 	if s.Causes.Rest > 0 {
-		p.pair("", fmt.Sprintf("%s x %s other causes", Grouped(s.Causes.Rest), Grouped(s.Causes.Names)))
+		p.pair("", fmt.Sprintf("%s x %s", Grouped(s.Causes.Rest), Counted(s.Causes.Names, "other cause")))
 	}
 	p.pair("held", countsText(s.Holds))
 	p.pair("http status", countsText(s.HTTPStatuses))
@@ -152,7 +184,7 @@ func (s *Summary) outcomes(p *printer) {
 func topText(t Top) string {
 	text := countsText(t.First)
 	if t.Rest > 0 {
-		text += fmt.Sprintf(", %s others %s", Grouped(t.Names), Grouped(t.Rest))
+		text += fmt.Sprintf(", %s %s", Counted(t.Names, "other"), Grouped(t.Rest))
 	}
 	return text
 }
@@ -204,7 +236,7 @@ func (list Metrics) absences(p *printer) {
 		for _, c := range m.Absent {
 			requests += c.N
 		}
-		why := fmt.Sprintf("absent in %s requests: %s", Grouped(requests), countsText(m.Absent))
+		why := fmt.Sprintf("absent in %s: %s", Counted(requests, "request"), countsText(m.Absent))
 		if m.N == 0 {
 			why = "n/a (0 samples): " + countsText(m.Absent)
 		}

@@ -40,7 +40,7 @@ func WriteMarkdown(w io.Writer, s *Summary) error {
 	if s.ErrorRate != nil {
 		errors = percent(*s.ErrorRate)
 	}
-	_, err := fmt.Fprintf(w, "\n%s requests sent, %s successful, error rate %s; %s requests/s, %s output tokens/s.\n", Grouped(q.Sent), Grouped(q.Successful), errors, rateText(t.RequestsPerS), rateText(t.OutputTokensPerS))
+	_, err := fmt.Fprintf(w, "\n%s sent, %s successful, error rate %s; %s requests/s, %s output tokens/s.\n", Counted(q.Sent, "request"), Grouped(q.Successful), errors, rateText(t.RequestsPerS), rateText(t.OutputTokensPerS))
 	return err
 }
 
@@ -111,7 +111,7 @@ func WriteJUnit(w io.Writer, s *Summary) error {
 	if s.Requests.Successful == 0 {
 		none = "no request was successful"
 	}
-	add("run", "requests were successful", none, fmt.Sprintf("%d of %d", s.Requests.Successful, s.Requests.Sent))
+	add("run", "requests were successful", none, fmt.Sprintf("%d of %d", s.Requests.Successful, s.Requests.Ended()))
 	if s.SLO != nil {
 		for _, g := range s.SLO.gates() {
 			failure := ""

@@ -49,7 +49,7 @@ func (s *Summary) account(p *printer) {
 	p.pair("input", comparisonText(&t.Input))
 	p.pair("output", comparisonText(&t.Output))
 	if u := t.Unsuccessful; u.Requests > 0 {
-		p.pair("partial", fmt.Sprintf("%s output tokens came in %s requests that did not succeed; they are in no table", Grouped(u.Tokens), Grouped(u.Requests)))
+		p.pair("partial", fmt.Sprintf("%s came in %s that did not succeed; they are in no table", Counted(u.Tokens, "output token"), Counted(u.Requests, "request")))
 	}
 	p.pair("cached", portionText(&t.Cached, "counted input tokens"))
 	p.pair("reuse", s.plannedReuse())
@@ -94,7 +94,7 @@ func (s *Summary) histogramsText() string {
 func comparisonText(c *Comparison) string {
 	beside := ""
 	if c.Unplanned > 0 {
-		beside = fmt.Sprintf("%s counted in %s requests without a planned count", Grouped(c.Beside), Grouped(c.Unplanned))
+		beside = fmt.Sprintf("%s counted in %s without a planned count", Grouped(c.Beside), Counted(c.Unplanned, "request"))
 	}
 	switch {
 	case c.Requests == 0 && beside != "":
@@ -121,7 +121,7 @@ func portionText(q *Portion, of string) string {
 	if q.Share != nil {
 		text += fmt.Sprintf(" (%s)", percent(*q.Share))
 	}
-	return text + fmt.Sprintf("; %s requests say so", Grouped(q.Requests))
+	return text + "; said by " + Counted(q.Requests, "request")
 }
 
 func (s *Summary) recordedText() string {
@@ -131,7 +131,7 @@ func (s *Summary) recordedText() string {
 		Paired
 	}{{"TTFT", s.Recorded.TTFT}, {"E2E", s.Recorded.E2E}} {
 		if c.Median != nil {
-			parts = append(parts, fmt.Sprintf("%s %s times the recorded one (median of %s pairs)", c.name, decimals(*c.Median), Grouped(c.Requests)))
+			parts = append(parts, fmt.Sprintf("%s %s times the recorded one (median of %s)", c.name, decimals(*c.Median), Counted(c.Requests, "pair")))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -149,8 +149,8 @@ func (s *Summary) clientText() string {
 			cpu += fmt.Sprintf(" (%s of %d CPUs)", percent(*c.CPUSeconds*1e9/float64(s.run.Ended.DurationNS)/float64(s.run.Host.CPUs)), s.run.Host.CPUs)
 		}
 	}
-	text := fmt.Sprintf("%s, %d GC cycles with %v of pauses, %s connections opened, reused by %s requests",
-		cpu, c.GCCycles, time.Duration(c.GCPauseNS).Round(time.Microsecond), Grouped(c.ConnsOpened), Grouped(c.ConnsReused))
+	text := fmt.Sprintf("%s, %s with %v of pauses, %s opened, reused by %s",
+		cpu, Counted(int64(c.GCCycles), "GC cycle"), time.Duration(c.GCPauseNS).Round(time.Microsecond), Counted(c.ConnsOpened, "connection"), Counted(c.ConnsReused, "request"))
 	if q := c.RunQueue; q != nil {
 		text += fmt.Sprintf("; run queue p99 %v, max %v", time.Duration(q.P99NS).Round(time.Microsecond), time.Duration(q.MaxNS).Round(time.Microsecond))
 	}

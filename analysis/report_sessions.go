@@ -15,7 +15,7 @@ func (s *Sessions) text(p *printer) {
 	p.section("sessions")
 	line := fmt.Sprintf("%s, all requests successful in %s", Grouped(s.Sessions), Grouped(s.Complete))
 	if s.Agents > 0 {
-		line += fmt.Sprintf("; %s sub-agents", Grouped(s.Agents))
+		line += fmt.Sprintf("; %s", Counted(s.Agents, "sub-agent"))
 	}
 	p.pair("sessions", line)
 	s.Metrics.table(p, "sessions", unitTurns)

@@ -63,6 +63,10 @@ func Grouped(n int64) string {
 	return sign + s
 }
 
+// Counted writes a count with its noun, which is given in the singular: "1 request",
+// "2,000 requests".
+func Counted(n int64, noun string) string { return Grouped(n) + " " + trace.Nouns(n, noun) }
+
 func countsText(list []Count) string {
 	var parts []string
 	for _, c := range list {

@@ -27,7 +27,7 @@ func successful(r *results.Result) bool {
 // fixed size.
 type collection struct {
 	requests Requests
-	outcomes, causes, finish, statuses,
+	outcomes, unwritten, causes, finish, statuses,
 	notes, holds, outputSources, ledgerSources counter
 
 	lateness, hold, connect, itl, chunkGap, perChunk, input, output *collector
@@ -52,7 +52,7 @@ type collection struct {
 func newCollection(slo *SLO) *collection {
 	c := &collection{
 		slo:      slo,
-		outcomes: counter{}, causes: counter{}, finish: counter{}, statuses: counter{}, notes: counter{}, holds: counter{},
+		outcomes: counter{}, unwritten: counter{}, causes: counter{}, finish: counter{}, statuses: counter{}, notes: counter{}, holds: counter{},
 		outputSources: counter{}, ledgerSources: counter{},
 		lateness: newCollector(defLateness), hold: newCollector(defHold), connect: newCollector(defConnect),
 		itl: newCollector(defITL), chunkGap: newCollector(defChunkGap), perChunk: newCollector(defPerChunk),
@@ -152,6 +152,8 @@ func (c *collection) addOutcome(r *results.Result) {
 func (c *collection) addClient(r *results.Result) {
 	if r.Sent.Known {
 		c.requests.Sent++
+	} else {
+		c.unwritten.add(r.Outcome)
 	}
 	if !r.Dispatched.Known {
 		return

@@ -29,7 +29,7 @@ func (c *RunComparison) text(p *printer) {
 	}
 	for i, s := range []*RunSide{&c.A, &c.B} {
 		for _, r := range s.Runs {
-			p.pair("ab"[i:i+1], fmt.Sprintf("%s: %s, %s requests, %s of them successful", r.Name, r.Verdict, Grouped(r.Requests), Grouped(r.Successful)))
+			p.pair("ab"[i:i+1], fmt.Sprintf("%s: %s, %s, %s of them successful", r.Name, r.Verdict, Counted(r.Requests, "request"), Grouped(r.Successful)))
 		}
 	}
 	p.pair("intervals", c.blocksText())
@@ -70,9 +70,9 @@ func rowsOf(rows [][]string) (out []table.Row) {
 func (c *RunComparison) blocksText() string {
 	var parts []string
 	for i, s := range []*RunSide{&c.A, &c.B} {
-		text := fmt.Sprintf("%d blocks of %s", s.Blocks, shortTime(s.BlockMS))
+		text := fmt.Sprintf("%s of %s", Counted(int64(s.Blocks), "block"), shortTime(s.BlockMS))
 		if s.Sessions > 0 {
-			text += fmt.Sprintf(" or %d groups of sessions, whichever is wider", s.Sessions)
+			text += fmt.Sprintf(" or %s of sessions, whichever is wider", Counted(int64(s.Sessions), "group"))
 		}
 		if c.Paired {
 			return fmt.Sprintf("paired: the same requests on both sides, %s of them successful on both; %s drawn on both at once", Grouped(c.Pairs), text)
@@ -280,7 +280,7 @@ func sideName(s *RunSide) string {
 	if len(s.Runs) == 1 {
 		return markdownText(s.Runs[0].Name)
 	}
-	return fmt.Sprintf("%d runs (%s, ...)", len(s.Runs), markdownText(s.Runs[0].Name))
+	return fmt.Sprintf("%s (%s, ...)", Counted(int64(len(s.Runs)), "run"), markdownText(s.Runs[0].Name))
 }
 
 // markdownText keeps what a name may hold from being read as Markdown or HTML.

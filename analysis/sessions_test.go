@@ -60,7 +60,7 @@ func TestSessionRollup(t *testing.T) {
 	if err := WriteText(&text, s); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"sessions     2, all requests successful in 1; 1 sub-agents\n", "makespan", "join_wait", "ttft by turn, ms"} {
+	for _, line := range []string{"sessions     2, all requests successful in 1; 1 sub-agent\n", "makespan", "join_wait", "ttft by turn, ms"} {
 		if !strings.Contains(text.String(), line) {
 			t.Errorf("the report lacks %q:\n%s", line, text.String())
 		}

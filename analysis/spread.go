@@ -89,7 +89,7 @@ func (r *SpreadRow) close(level float64) {
 // WriteText writes a table: mean, standard deviation and interval over the runs, and
 // the runs.
 func (s *Spread) WriteText(w io.Writer) error {
-	fmt.Fprintf(w, "%d runs; mean over runs, standard deviation between them, and %.0f %% interval of the mean (Student's t)\n\n", s.Runs, 100*s.Level)
+	fmt.Fprintf(w, "%s; mean over runs, standard deviation between them, and %.0f %% interval of the mean (Student's t)\n\n", Counted(int64(s.Runs), "run"), 100*s.Level)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "number\tunit\truns\tmean\tsd\tlow\thigh\tsd/mean\teach run\t")
 	for _, r := range s.Numbers {

@@ -50,6 +50,7 @@ type Summary struct {
 	ErrorRate     *float64        `json:"error_rate"` // failed / ended; cut and cancelled requests have not failed
 	Causes        Top             `json:"causes"`     // of what was not successful: "outcome: cause"
 	FinishReasons Top             `json:"finish_reasons"`
+	NeverSent     []Count         `json:"never_sent"` // of the recorded, by outcome: no byte was written
 	HTTPStatuses  []Count         `json:"http_statuses"`
 	Notes         Top             `json:"notes"` // doubts about single responses
 	Holds         []Count         `json:"holds"` // requests held, by cause
@@ -107,6 +108,9 @@ type Requests struct {
 	dispatchedAll int64 // warm-up included
 	unsentRows    int64
 }
+
+// Ended is how many requests came to an end, good or bad.
+func (q *Requests) Ended() int64 { return q.Successful + q.Censored }
 
 // An Outcome is one class of outcomes.
 type Outcome struct {
@@ -202,6 +206,7 @@ func (c *collection) summary(run *results.Opened) *Summary {
 		s.Client = &r.Ended.Client
 	}
 	measured := c.requests.Recorded - c.requests.WarmUp
+	s.NeverSent = c.unwritten.list()
 	s.Outcomes = make([]Outcome, 0, len(c.outcomes))
 	for _, o := range c.outcomes.list() {
 		s.Outcomes = append(s.Outcomes, Outcome{o.Name, o.N, share(o.N, measured)})

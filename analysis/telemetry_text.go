@@ -40,7 +40,7 @@ func sourceText(s *telemetry.Source) string {
 	if s.Exporters != "" {
 		text += " (" + s.Exporters + ")"
 	}
-	text += fmt.Sprintf(": %s scrapes, %s failed", Grouped(s.Scrapes), Grouped(s.Failed))
+	text += fmt.Sprintf(": %s, %s failed", Counted(s.Scrapes, "scrape"), Grouped(s.Failed))
 	if s.FirstError != nil {
 		text += ", first: " + *s.FirstError
 	}
@@ -48,7 +48,7 @@ func sourceText(s *telemetry.Source) string {
 		text += fmt.Sprintf("; %s left out, since the one before was not over", Grouped(*s.Skipped))
 	}
 	if s.Unusable > 0 {
-		text += fmt.Sprintf("; %s samples of known series left out: NaN, infinite or negative", Grouped(s.Unusable))
+		text += fmt.Sprintf("; %s of known series left out: NaN, infinite or negative", Counted(s.Unusable, "sample"))
 	}
 	if s.Scrapes > 0 {
 		text += fmt.Sprintf("; the longest took %s ms", decimals(s.SlowestMS))
@@ -58,7 +58,7 @@ func sourceText(s *telemetry.Source) string {
 
 func energyText(e *telemetry.Energy) string {
 	name := map[string]string{"gpu_power": "GPUs", "host_power": "processors (RAPL)"}[e.Power]
-	text := fmt.Sprintf("%s J of %s (n %s samples of power, %s of the run)", numberText(e.Joules), name, Grouped(e.N), percent(e.Covered))
+	text := fmt.Sprintf("%s J of %s (n %s of power, %s of the run)", numberText(e.Joules), name, Counted(e.N, "sample"), percent(e.Covered))
 	switch {
 	case e.PerToken != nil:
 		text += fmt.Sprintf(", %s J for each of %s output tokens", numberText(*e.PerToken), Grouped(e.Tokens))

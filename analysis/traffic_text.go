@@ -79,7 +79,7 @@ func (a *Arrivals) text(p *printer) {
 		p.pair("tick", text)
 	}
 	if r := a.Rate; r != nil && len(r.Counts) > 1 {
-		p.pair("rate", fmt.Sprintf("%s to %s requests in %s bins of %s s", Grouped(slices.Min(r.Counts)), Grouped(slices.Max(r.Counts)), Grouped(int64(len(r.Counts))), numberText(r.BinS)))
+		p.pair("rate", fmt.Sprintf("%s to %s requests in %s of %s s", Grouped(slices.Min(r.Counts)), Grouped(slices.Max(r.Counts)), Counted(int64(len(r.Counts)), "bin"), numberText(r.BinS)))
 	}
 	p.notes(a.NotMeasurable...)
 	if len(a.Burstiness) > 0 {

@@ -12,7 +12,7 @@ import (
 func (s *TrafficSessions) text(p *printer) {
 	p.section("sessions")
 	if s.N > 0 {
-		text := fmt.Sprintf("%s (%s), %s rows, %s of one turn", Grouped(s.N), s.Basis, Grouped(s.Rows), Grouped(s.Single))
+		text := fmt.Sprintf("%s (%s), %s, %s of one turn", Grouped(s.N), s.Basis, Counted(s.Rows, "row"), Grouped(s.Single))
 		if s.Without > 0 {
 			text += fmt.Sprintf("; %s rows belong to none", Grouped(s.Without))
 		}
@@ -39,7 +39,7 @@ func (x *TrafficPrefix) text(p *printer) {
 		if e := x.Estimate; e != nil {
 			p.notes(fmt.Sprintf("estimates from %s of the distinct blocks; standard error of a hit share by blocks at most %s", percent(e.Rate), percent(e.StandardError)))
 		}
-		p.pair("  blocks", fmt.Sprintf("%s in %s rows; %s distinct, %s of them used once", Grouped(x.Blocks), Grouped(x.Rows), Grouped(x.Distinct), Grouped(x.Once)))
+		p.pair("  blocks", fmt.Sprintf("%s in %s; %s distinct, %s of them used once", Grouped(x.Blocks), Counted(x.Rows, "row"), Grouped(x.Distinct), Grouped(x.Once)))
 		text := fmt.Sprintf("%s of blocks", percent(*x.HitShareBlocks))
 		if x.HitShareTokens != nil {
 			text += fmt.Sprintf(", %s of tokens (%s of %s)", percent(*x.HitShareTokens), Grouped(x.HitTokens), Grouped(x.Tokens))

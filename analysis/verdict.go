@@ -86,6 +86,7 @@ func (s *Summary) Judge(l Limits) {
 	v.records(s)
 	v.parts(s)
 	v.workers(s)
+	v.failures(s)
 	if v.Result == Invalid {
 		v.Code = CodeInvalid
 	}
@@ -166,16 +167,31 @@ func (v *Verdict) receive(s *Summary) {
 	}
 }
 
+// failedShare is the share of failed requests from which a report says beside the
+// verdict that it is not on the server.
+const failedShare = 0.1
+
+// failures says so where a good client met a server that mostly refused: latencies are
+// those of the few that it answered.
+func (v *Verdict) failures(s *Summary) {
+	rate := s.ErrorRate
+	if v.Result == Invalid || rate == nil || *rate < failedShare {
+		return
+	}
+	text := fmt.Sprintf("this verdict is on the client alone: %s of the %s that ended failed, and latencies are those of the %s that succeeded", percent(*rate), Counted(s.Requests.Ended(), "request"), Grouped(s.Requests.Successful))
+	v.Remarks = append([]string{text}, v.Remarks...)
+}
+
 // resources: requests that failed for the client's own limits measure no server.
 func (v *Verdict) resources(s *Summary) {
 	if s.Client == nil {
 		return
 	}
 	if n := s.Client.OutOfDescriptors; n > 0 {
-		v.worsen(Invalid, "the client ran out of file descriptors: %s requests got no connection (ulimit -n, or --max-in-flight)", Grouped(n))
+		v.worsen(Invalid, "the client ran out of file descriptors: %s got no connection (ulimit -n, or --max-in-flight)", Counted(n, "request"))
 	}
 	if n := s.Client.OutOfPorts; n > 0 {
-		v.worsen(Invalid, "the client ran out of local ports: %s requests got no connection", Grouped(n))
+		v.worsen(Invalid, "the client ran out of local ports: %s got no connection", Counted(n, "request"))
 	}
 }
 

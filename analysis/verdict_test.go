@@ -64,6 +64,11 @@ func TestVerdict(t *testing.T) {
 		}), lateRun(50, 0), Limits{}, Valid, "interrupted: 10 of 210"},
 		{"killed", edit(func(r *results.Run) { r.Ended = nil }), lateRun(50, 0), Limits{}, Degraded, "200 of 200 planned requests are recorded"},
 		{"all failed", edit(same), failed(), Limits{}, Invalid, "no request was successful"},
+		{"mostly failed", edit(same), mostlyFailed(190), Limits{}, Valid, "this verdict is on the client alone: 95 % of the 200 requests that ended failed, and latencies are those of the 10 that succeeded"},
+		{"unconcluded", edit(func(r *results.Run) {
+			r.Planned.Requests, r.Ended.Unsent, r.Ended.Unconcluded = 210, 10, true
+			r.Workers = []results.Worker{{Name: "w1", State: results.WorkerEnded, Planned: 110, Recorded: 110}, {Name: "w2", State: results.WorkerStopped, Planned: 100, Recorded: 90}}
+		}), lateRun(50, 0), Limits{}, Degraded, "complete: w1 (110 of 110 planned requests recorded); stopped sending before the end: w2 (90 of 100 planned requests recorded); 10 of 210 planned requests were not sent"},
 		{"late and lossy", edit(func(r *results.Run) { r.Ended.RecordsLost = 1 }), lateRun(50, 2), Limits{}, Invalid, "above the limit"},
 		{"out of descriptors", edit(func(r *results.Run) { r.Ended.Client.OutOfDescriptors = 12 }), lateRun(50, 0), Limits{}, Invalid, "the client ran out of file descriptors: 12 requests"},
 		{"out of ports", edit(func(r *results.Run) { r.Ended.Client.OutOfPorts = 1200 }), lateRun(50, 0), Limits{}, Invalid, "the client ran out of local ports: 1,200 requests"},
@@ -145,6 +150,39 @@ func TestReceiveDelayIsJudged(t *testing.T) {
 		reasons := strings.Join(s.Verdict.Reasons, "; ")
 		if s.Verdict.Result != c.want || reasons != c.reason || len(s.Verdict.NotMeasured) != 0 {
 			t.Errorf("%v: %s (%s), not measured %v; want %s (%s)", c.p99, s.Verdict.Result, reasons, s.Verdict.NotMeasured, c.want, c.reason)
+		}
+	}
+}
+
+// mostlyFailed has 200 requests that were on time, of which so many were refused.
+func mostlyFailed(n int) []results.Result {
+	list := lateRun(50, 0)
+	for i := range n {
+		list[i].Outcome, list[i].Sent = results.OutcomeRefused, trace.Optional[time.Duration]{}
+	}
+	return list
+}
+
+// TestNeverSent: the line of what was sent says how many were not, and why.
+func TestNeverSent(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(*results.Ended)
+		rows []results.Result
+		want string
+	}{
+		{"all sent", func(*results.Ended) {}, lateRun(50, 0), "sent         200 requests, 200 recorded\n"},
+		{"refused", func(*results.Ended) {}, mostlyFailed(195), "sent         5 requests, 200 recorded, 195 never sent (refused 195)\n"},
+		{"interrupted", func(e *results.Ended) { e.Unsent, e.Interrupted = 400, true }, lateRun(50, 0), "200 recorded, 400 never sent (interrupted before 400)\n"},
+		{"aborted", func(e *results.Ended) { e.Unsent, e.Aborted = 400, "aborted: too many failed" }, mostlyFailed(150), "550 never sent (refused 150, aborted before 400)\n"},
+		{"coordinator killed", func(e *results.Ended) { e.Unsent, e.Unconcluded, e.Lost = 300, true, 100 }, lateRun(50, 0), "300 never sent (the coordinator was gone before 300), 100 lost with their workers\n"},
+	} {
+		run := baseRun()
+		run.Planned.Requests, run.Ended.Sent, run.Ended.Unsent, run.Ended.Capped = 600, 200, 0, 0
+		tt.end(run.Ended)
+		var out strings.Builder
+		if err := WriteText(&out, summarize(t, run, tt.rows)); err != nil || !strings.Contains(strings.ReplaceAll(out.String(), "\n             ", " "), tt.want) {
+			t.Errorf("%s: no %q in %s", tt.name, tt.want, out.String()[:1200])
 		}
 	}
 }

@@ -86,7 +86,7 @@ func (v *Verdict) lost(w *results.Worker) {
 		when = fmt.Sprintf(", %s after the start", shortTime(*milliseconds(time.Duration(*w.LostAtNS))))
 	}
 	if w.State == results.WorkerRestored {
-		what = fmt.Sprintf("%s results of it are here", Grouped(w.Recorded))
+		what = Counted(w.Recorded, "result") + " of it at hand"
 	}
 	v.worsen(Degraded, "worker %s was lost%s (%s); %s", w.Name, when, w.LostWhy, what)
 }

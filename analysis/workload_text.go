@@ -99,7 +99,7 @@ func profileText(rates []model.Rate) string {
 	for _, r := range rates {
 		least, most = min(least, r.RateHz), max(most, r.RateHz)
 	}
-	return fmt.Sprintf("in %s pieces of constant rate, %s to %s/s", Grouped(int64(len(rates))), numberText(least), numberText(most))
+	return fmt.Sprintf("in %s of constant rate, %s to %s/s", Counted(int64(len(rates)), "piece"), numberText(least), numberText(most))
 }
 
 // gapLawText says what gaps are generated from.

@@ -175,7 +175,7 @@ func (w *shareWriter) batch(b *trace.Batch) error {
 				return err
 			}
 			if w.at >= len(w.shares) {
-				return fmt.Errorf("%d rows too many for the shares", b.Len()-from)
+				return fmt.Errorf("%s too many for the shares", trace.Plural(b.Len()-from, "row"))
 			}
 		}
 		n := int(min(int64(b.Len()-from), w.left))

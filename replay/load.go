@@ -40,7 +40,7 @@ func (l Load) String() string {
 	case LoadConcurrency:
 		return fmt.Sprintf("closed loop: %d in flight%s", l.N, ramp)
 	case LoadUsers:
-		return fmt.Sprintf("%d users, one turn each %.4g s, %g requests/s in all", l.N, float64(l.N)/l.Rate, l.Rate)
+		return fmt.Sprintf("%s, one turn each %.4g s, %g requests/s in all", trace.Plural(l.N, "user"), float64(l.N)/l.Rate, l.Rate)
 	case LoadTrees:
 		text := fmt.Sprintf("closed loop over sessions: %d in flight%s", l.N, ramp)
 		if l.Inside != [2]float64{} {

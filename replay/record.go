@@ -148,10 +148,10 @@ func (r *recorder) close() error {
 	err := r.out.Close()
 	if err != nil {
 		r.lost += int64(r.out.Pending())
-		return fmt.Errorf("%d results were not recorded: %w", r.lost, err)
+		return fmt.Errorf("records of %s were lost: %w", trace.Plural(r.lost, "request"), err)
 	}
 	if r.lost > 0 {
-		return fmt.Errorf("%d results were not recorded: %w", r.lost, r.err)
+		return fmt.Errorf("records of %s were lost: %w", trace.Plural(r.lost, "request"), r.err)
 	}
 	return nil
 }

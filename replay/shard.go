@@ -134,9 +134,9 @@ func (c *Config) CheckShared(workers int) error {
 	case l.Kind == LoadTrees:
 		return trace.WithFix(fmt.Errorf("--session-arrivals concurrency: which session begins next depends on all in flight, which workers cannot share"), "leave out --workers, or place the sessions: --session-arrivals poisson:0.5")
 	case l.Kind == LoadConcurrency && l.N < workers:
-		return trace.WithFix(fmt.Errorf("--concurrency %d: fewer than the %d workers", l.N, workers), "use no more workers than places")
+		return trace.WithFix(fmt.Errorf("--concurrency %d: fewer than --workers %d", l.N, workers), "use no more workers than places")
 	case c.MaxInFlight > 0 && c.MaxInFlight < workers:
-		return trace.WithFix(fmt.Errorf("--max-in-flight %d: fewer than the %d workers", c.MaxInFlight, workers), "use no more workers than places")
+		return trace.WithFix(fmt.Errorf("--max-in-flight %d: fewer than --workers %d", c.MaxInFlight, workers), "use no more workers than places")
 	}
 	return nil
 }

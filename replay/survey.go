@@ -291,7 +291,7 @@ func (c *Config) resolveModels(recorded map[string]int64, served []string) (map[
 		offers = "the endpoint offers " + strings.Join(served, ", ")
 	}
 	if missing[0] == "" {
-		return nil, trace.WithFix(fmt.Errorf("no model to ask for: the trace records none for %d requests, and %s", recorded[""], offers), "name one with --model NAME")
+		return nil, trace.WithFix(fmt.Errorf("no model to ask for: the trace records none for %s, and %s", trace.Plural(recorded[""], "request"), offers), "name one with --model NAME")
 	}
 	return nil, trace.WithFix(fmt.Errorf("recorded model %q is mapped to nothing; %s", missing[0], offers), fmt.Sprintf("map it with --model %s=NAME, or name one model for all with --model NAME", missing[0]))
 }

@@ -118,7 +118,7 @@ func (w *writer) lateness() (chart.Chart, bool) {
 		return chart.Chart{}, false
 	}
 	c := chart.Chart{
-		ID: "lateness", Title: "Lateness over time", Subtitle: fmt.Sprintf("n %s requests, slices of %s s", analysis.Grouped(w.s.Metrics.Get("lateness").N), analysis.NumberText(late.WidthMS/1e3)),
+		ID: "lateness", Title: "Lateness over time", Subtitle: fmt.Sprintf("n %s, slices of %s s", analysis.Counted(w.s.Metrics.Get("lateness").N, "request"), analysis.NumberText(late.WidthMS/1e3)),
 		X: chart.Axis{Title: "eligible, since the run began", Unit: "s"}, Y: chart.Axis{Title: "lateness", Unit: "ms", Zero: true},
 		Lines: []chart.Line{{Label: "limit for p99 of the run, " + analysis.TimeText(w.s.Verdict.Limit) + " ms", At: w.s.Verdict.Limit}},
 		Note:  "Dispatched - eligible: the client's own delay.",
@@ -207,7 +207,7 @@ func (w *writer) latency() chart.Section {
 		units := m.N
 		if m.Requests < m.N {
 			units = m.Requests
-			subtitle += fmt.Sprintf(" of %s responses, which the interval counts: tokens of one are not independent", analysis.Grouped(units))
+			subtitle += fmt.Sprintf(" of %s, which the interval counts: tokens of one are not independent", analysis.Counted(units, "response"))
 		}
 		name, _, _ := strings.Cut(plot.title, ",")
 		c, ok := percentiles(strings.ReplaceAll(plot.metric, "_", "-")+"-percentiles", plot.title, name, subtitle, w.distribution(m), units)

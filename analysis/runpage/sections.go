@@ -200,7 +200,7 @@ func (w *writer) chunks() chart.Section {
 	u, ok := c.chunkSizes()
 	add(&s, u, ok, "Tokens per chunk: no chart, since they are known of no chunk.")
 	gap := w.s.Metrics.Get("chunk_gap")
-	u, ok = percentiles("chunk-gap-percentiles", "Gap between chunks", "chunk gap", fmt.Sprintf("n %s gaps of %s responses, which the interval counts", analysis.Grouped(gap.N), analysis.Grouped(gap.Requests)), w.distribution(gap), min(gap.N, gap.Requests))
+	u, ok = percentiles("chunk-gap-percentiles", "Gap between chunks", "chunk gap", fmt.Sprintf("n %s of %s, which the interval counts", analysis.Counted(gap.N, "gap"), analysis.Counted(gap.Requests, "response")), w.distribution(gap), min(gap.N, gap.Requests))
 	add(&s, u, ok, "Gap between chunks: no plot, since no response has two chunks.")
 	u, ok = percentiles("stall-percentiles", "Longest stall of a response", "longest stall", "n "+analysis.Grouped(c.stalls.TotalCount())+" responses", distributionOf(c.stalls, int64(math.Round(w.s.Metrics.Get("longest_stall").Stat("max").Or(0)*1e6))), c.stalls.TotalCount())
 	add(&s, u, ok, "Longest stall of a response: no plot, since fewer than two responses have two chunks.")

@@ -68,7 +68,7 @@ func runCompare(ctx context.Context, c *cli.Command) error {
 		return compareRuns(ctx, c, sides)
 	}
 	if n := c.Args().Len(); n != 2 {
-		return misuse("see: reprise compare --help", "reprise compare takes two traces or models, got %d arguments", n)
+		return misuse("see: reprise compare --help", "reprise compare takes two traces or models, got %s", trace.Plural(n, "argument"))
 	}
 	if c.Args().Get(0) == "-" && c.Args().Get(1) == "-" {
 		return misuse("write one of them to a file", "both sides are standard input, which can be read once")

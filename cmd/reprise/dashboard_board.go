@@ -226,7 +226,7 @@ func (b *board) errors() []string {
 		lines = append(lines, fmt.Sprintf("! %s x %s", analysis.Grouped(c.N), printable(c.Name)))
 	}
 	if p.OtherFailed > 0 {
-		lines = append(lines, fmt.Sprintf("! %s x %s other causes", analysis.Grouped(p.OtherFailed), analysis.Grouped(p.OtherCauses)))
+		lines = append(lines, fmt.Sprintf("! %s x %s", analysis.Grouped(p.OtherFailed), analysis.Counted(p.OtherCauses, "other cause")))
 	}
 	return lines
 }

@@ -82,7 +82,7 @@ func requestsText(s *replay.Survey, config *replay.Config) string {
 	case s.Endless:
 		text = fmt.Sprintf("as many as there is time for; the trace, of %s, begins again when it ends", text)
 	case s.Passes > 1:
-		text += fmt.Sprintf(", the trace %d times", s.Passes)
+		text += fmt.Sprintf(", the trace %s", analysis.Counted(int64(s.Passes), "time"))
 	}
 	if w := config.WarmUp; w.Requests > 0 {
 		text += fmt.Sprintf(", %s of the warm-up among them", analysis.Grouped(w.Requests))
@@ -119,7 +119,7 @@ func plannedText(sum *int64, rows int64) string {
 	if sum == nil {
 		return "not known: the trace does not say"
 	}
-	return fmt.Sprintf("%s in %s requests that know them", analysis.Grouped(*sum), analysis.Grouped(rows))
+	return fmt.Sprintf("%s in %s that %s them", analysis.Grouped(*sum), analysis.Counted(rows, "request"), map[bool]string{true: "knows", false: "know"}[rows == 1])
 }
 
 func modelText(models map[string]int64, config *replay.Config) string {

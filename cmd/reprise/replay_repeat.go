@@ -40,7 +40,7 @@ func replayRepeated(ctx context.Context, c *cli.Command, config *replay.Config, 
 		}
 		failed = errors.Join(failed, err)
 		runs = append(runs, s)
-		fmt.Fprintf(c.Root().ErrWriter, "reprise: run %d of %d: client %s, %d of %d requests successful\n", i+1, n, s.Verdict.Result, s.Requests.Successful, s.Requests.Sent)
+		fmt.Fprintf(c.Root().ErrWriter, "reprise: run %d of %d: client %s, %d of %d requests successful\n", i+1, n, s.Verdict.Result, s.Requests.Successful, s.Requests.Ended())
 		if v, ok := errors.AsType[verdict](judged(s)); ok && v.code == analysis.CodeInvalid {
 			invalid = verdict{v.code, fmt.Errorf("run %d: %w", i+1, v)}
 		} else if ok {

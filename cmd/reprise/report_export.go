@@ -196,7 +196,7 @@ func (e *exports) send(ctx context.Context, s *analysis.Summary, run *results.Ru
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stderr, "reprise: sent %d spans and %d metrics\n", e.spans.N, n)
+	fmt.Fprintf(e.stderr, "reprise: sent %s and %s\n", trace.Plural(e.spans.N, "span"), trace.Plural(n, "metric"))
 	return nil
 }
 

@@ -157,7 +157,7 @@ func runSweep(ctx context.Context, c *cli.Command) error {
 // newSweeper reads the flags. search is nil for a grid.
 func newSweeper(c *cli.Command) (s *sweeper, loads []float64, search *sweep.Search, err error) {
 	if c.Args().Len() > 1 {
-		return nil, nil, nil, misuse("see: reprise sweep --help", "reprise sweep takes one trace, got %d arguments", c.Args().Len())
+		return nil, nil, nil, misuse("see: reprise sweep --help", "reprise sweep takes one trace, got %s", trace.Plural(c.Args().Len(), "argument"))
 	}
 	s = &sweeper{c: c, dir: c.String("output")}
 	if s.judging, err = judgingOf(c); err != nil {
@@ -391,7 +391,7 @@ func (s *sweeper) write() error {
 func (s *sweeper) judge(conditions []analysis.Condition) error {
 	for i := range s.result.Points {
 		if s.result.Points[i].Invalid {
-			return verdict{analysis.CodeInvalid, fmt.Errorf("at %s %s a run is no valid measurement", analysis.NumberText(s.result.Points[i].Load), s.axis.unit)}
+			return verdict{analysis.CodeInvalid, fmt.Errorf("at %s a run is no valid measurement", s.result.At(s.result.Points[i].Load))}
 		}
 	}
 	f := s.result.Found

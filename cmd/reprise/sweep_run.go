@@ -118,7 +118,7 @@ func (s *sweeper) scaled(ctx context.Context, factor float64) (string, error) {
 	}
 	fidelity := analysis.CompareFidelity(source, made.Traffic(), design)
 	if fidelity.Lost > 0 {
-		fmt.Fprintf(s.c.Root().ErrWriter, "reprise: scale %g: %d properties of the trace are lost, see %s\n", factor, fidelity.Lost, report)
+		fmt.Fprintf(s.c.Root().ErrWriter, "reprise: scale %g: %s of the trace lost, see %s\n", factor, trace.Plural(fidelity.Lost, "property"), report)
 	}
 	return path, results.WriteJSON(report, fidelity)
 }

@@ -114,7 +114,7 @@ var synthFlags = []string{"scale", "rate", "jitter", "grow", "thin", "speed", "f
 
 func runSynth(ctx context.Context, c *cli.Command) error {
 	if n := c.Args().Len(); n > 1 {
-		return misuse("see: reprise synth --help", "reprise synth takes one trace or model, got %d arguments", n)
+		return misuse("see: reprise synth --help", "reprise synth takes one trace or model, got %s", trace.Plural(n, "argument"))
 	}
 	memory, err := parseBytes(c.String("memory"))
 	if err != nil {
@@ -283,7 +283,7 @@ func concludeFidelity(c *cli.Command, f *analysis.Fidelity) error {
 		}
 	}
 	if f.Lost > 0 && c.Bool("strict") {
-		return verdict{4, fmt.Errorf("%d properties of the source are lost", f.Lost)}
+		return verdict{4, fmt.Errorf("%s of the source lost", trace.Plural(f.Lost, "property"))}
 	}
 	return nil
 }

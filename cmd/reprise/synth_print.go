@@ -47,7 +47,7 @@ func tickText(d *model.Design, out string) string {
 }
 
 func scaledText(d *model.Design) string {
-	text := fmt.Sprintf("%s requests from %s: x%.4g by whole %ss", analysis.Grouped(d.Rows), analysis.Grouped(d.SourceRows), d.Factor, d.Unit)
+	text := fmt.Sprintf("%s from %s: x%.4g by whole %ss", analysis.Counted(d.Rows, "request"), analysis.Grouped(d.SourceRows), d.Factor, d.Unit)
 	if d.Speed != 1 {
 		text += fmt.Sprintf("; time compressed x%g (not more users)", d.Speed)
 	}
@@ -95,18 +95,18 @@ func hitRateText(d *model.Design) string {
 
 func designNotes(d *model.Design) []string {
 	var notes []string
-	add := func(n int64, format string) {
+	add := func(n int64, noun, format string) {
 		if n > 0 {
-			notes = append(notes, fmt.Sprintf(format, analysis.Grouped(n)))
+			notes = append(notes, fmt.Sprintf(format, analysis.Counted(n, noun)))
 		}
 	}
-	add(d.SharedRoots, "blocks that many sessions begin with, and that all copies share: %s")
-	add(d.Wrapped, "%s requests crossed an end of the trace and came in at the other, as sessions of their own")
-	add(d.CutAfter, "%s dependencies cut there")
-	add(d.CutAtEnd, "%s requests cut at the end")
-	add(d.Dropped, "%s requests dropped for their length")
+	add(d.SharedRoots, "block", "%s that many sessions begin with, and that all copies share")
+	add(d.Wrapped, "request", "%s crossed an end of the trace and came in at the other, as sessions of their own")
+	add(d.CutAfter, "dependency", "%s cut there")
+	add(d.CutAtEnd, "request", "%s cut at the end")
+	add(d.Dropped, "request", "%s dropped for their length")
 	if d.Copies > 1 || d.Fraction > 0 && d.Copies > 0 || d.Extend != 0 {
-		add(d.Literal, "the literal text of %s requests repeats in their copies: a prefix cache will find it")
+		add(d.Literal, "request", "the literal text of %s repeats in their copies: a prefix cache will find it")
 	}
 	return notes
 }
@@ -126,13 +126,13 @@ func printGenerated(c *cli.Command, meta trace.Meta, w *model.Workload, f *analy
 	}
 	streams := "1 stream"
 	if n := len(w.Streams); n > 1 {
-		streams = fmt.Sprintf("%d streams", n)
+		streams = trace.Plural(n, "stream")
 	}
 	if c.Bool("pin-duration") {
 		streams += "; duration pinned: gaps are stretched so that the last request comes at requests / rate"
 	}
 	err := table(account(c), func(y func(string, string) bool) {
-		_ = y("generated", fmt.Sprintf("%s requests of %s", analysis.Grouped(meta.Counts.Read), streams)) &&
+		_ = y("generated", fmt.Sprintf("%s of %s", analysis.Counted(meta.Counts.Read, "request"), streams)) &&
 			y("wrote", c.String("output"))
 	})
 	if err != nil || f == nil {
@@ -152,7 +152,7 @@ func printPlaced(c *cli.Command, meta trace.Meta, p synth.Placed, note string) e
 		unplaced = fmt.Sprintf("%s later turns have no arrival: replay them with --pace causal or think, or give --think", analysis.Grouped(p.Unplaced))
 	}
 	return table(account(c), func(y func(string, string) bool) {
-		_ = y("placed", fmt.Sprintf("%s sessions of %s requests", analysis.Grouped(p.Sessions), analysis.Grouped(meta.Counts.Kept))) &&
+		_ = y("placed", fmt.Sprintf("%s of %s", analysis.Counted(p.Sessions, "session"), analysis.Counted(meta.Counts.Kept, "request"))) &&
 			y("noted", strings.Join(slices.DeleteFunc([]string{note, unplaced}, func(s string) bool { return s == "" }), "; ")) &&
 			y("wrote", c.String("output"))
 	})

@@ -31,7 +31,7 @@ func traceCommand() *cli.Command {
 // oneArg returns the only argument.
 func oneArg(c *cli.Command, what string) (string, error) {
 	if n := c.Args().Len(); n != 1 {
-		return "", misuse("see: "+c.FullName()+" --help", "%s takes one %s, got %d arguments", c.FullName(), what, n)
+		return "", misuse("see: "+c.FullName()+" --help", "%s takes one %s, got %s", c.FullName(), what, trace.Plural(n, "argument"))
 	}
 	return c.Args().First(), nil
 }
@@ -153,7 +153,7 @@ func runCheck(ctx context.Context, c *cli.Command, r *trace.Reader, path string)
 			fmt.Fprintf(w, "row %d: %s: %s\n", v.Row, v.Field, v.What)
 		}
 		if total == 0 {
-			if _, err := fmt.Fprintf(w, "%d rows, all invariants hold\n", rows); err != nil {
+			if _, err := fmt.Fprintf(w, "%s, all invariants hold\n", trace.Plural(rows, "row")); err != nil {
 				return err
 			}
 		}
@@ -165,7 +165,7 @@ func runCheck(ctx context.Context, c *cli.Command, r *trace.Reader, path string)
 	for _, field := range slices.Sorted(maps.Keys(count)) {
 		parts = append(parts, fmt.Sprintf("%s %d", field, count[field]))
 	}
-	return trace.WithFix(fmt.Errorf("%s: %d violations in %d rows (%s)", path, total, rows, strings.Join(parts, ", ")), "import the source again, or report this if reprise wrote the file")
+	return trace.WithFix(fmt.Errorf("%s: %s in %s (%s)", path, trace.Plural(total, "violation"), trace.Plural(rows, "row"), strings.Join(parts, ", ")), "import the source again, or report this if reprise wrote the file")
 }
 
 func headCommand() *cli.Command {

@@ -79,7 +79,7 @@ func runAnonymize(ctx context.Context, c *cli.Command) error {
 			return
 		}
 		for _, what := range slices.Sorted(maps.Keys(done.Removed)) {
-			if !y("removed", fmt.Sprintf("%s: %s rows", what, analysis.Grouped(done.Removed[what]))) {
+			if !y("removed", fmt.Sprintf("%s: %s", what, analysis.Counted(done.Removed[what], "row"))) {
 				return
 			}
 		}

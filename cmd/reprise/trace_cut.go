@@ -89,13 +89,13 @@ func runCut(ctx context.Context, c *cli.Command) error {
 		}
 		gaps := ""
 		if done.GapsCut > 0 {
-			gaps = fmt.Sprintf("%s gaps shortened by %.4g s in all", analysis.Grouped(done.GapsCut), done.GapsCutS)
+			gaps = fmt.Sprintf("%s shortened by %.4g s in all", analysis.Counted(done.GapsCut, "gap"), done.GapsCutS)
 		}
 		after := ""
 		if done.CutAfter > 0 {
-			after = fmt.Sprintf("%s dependencies on requests that are left out are cut", analysis.Grouped(done.CutAfter))
+			after = fmt.Sprintf("%s on requests that are left out cut", analysis.Counted(done.CutAfter, "dependency"))
 		}
-		_ = y("kept", fmt.Sprintf("%s of %s requests", analysis.Grouped(done.Kept), analysis.Grouped(done.Read))) &&
+		_ = y("kept", fmt.Sprintf("%s of %s", analysis.Grouped(done.Kept), analysis.Counted(done.Read, "request"))) &&
 			y("left out", strings.Join(left, ", ")) &&
 			y("gaps", gaps) &&
 			y("noted", after) &&

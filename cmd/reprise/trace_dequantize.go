@@ -54,7 +54,7 @@ func runDequantize(ctx context.Context, c *cli.Command) error {
 	}
 	return table(account(c), func(y func(string, string) bool) {
 		_ = y("tick", fmt.Sprintf("%g s", float64(done.TickNS)/1e9)) &&
-			y("spread", fmt.Sprintf("%s arrivals of %s ticks, at most %s in one", analysis.Grouped(done.Rows), analysis.Grouped(done.Ticks), analysis.Grouped(done.Most))) &&
+			y("spread", fmt.Sprintf("%s of %s, at most %s in one", analysis.Counted(done.Rows, "arrival"), analysis.Counted(done.Ticks, "tick"), analysis.Grouped(done.Most))) &&
 			y("wrote", c.String("output"))
 	})
 }

@@ -335,7 +335,7 @@ func printImport(c *cli.Command, im imported) error {
 		w = c.Root().Writer
 	}
 	err := table(w, func(y func(string, string) bool) {
-		files := fmt.Sprintf("%d files", im.Sources)
+		files := trace.Plural(im.Sources, "file")
 		if im.Sources == 1 {
 			files = "1 file"
 		}
@@ -357,7 +357,7 @@ func (r *rejects) text() string {
 	if r.n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s (%s rows)", r.path, analysis.Grouped(r.n))
+	return fmt.Sprintf("%s (%s)", r.path, analysis.Counted(r.n, "row"))
 }
 
 // warnRate doubts a rate that no service has; a wrong unit is off by 1000.

@@ -61,7 +61,7 @@ func runImportModel(ctx context.Context, c *cli.Command) error {
 		return writeJSON(c.Root().Writer, map[string]any{"model": out, "streams": len(w.Streams), "requests": w.Requests, "notes": w.Provenance.Notes})
 	}
 	return table(c.Root().Writer, func(y func(string, string) bool) {
-		_ = y("model", fmt.Sprintf("%d streams, about %s requests in %s s", len(w.Streams), analysis.Grouped(w.Requests), analysis.Grouped(int64(*w.SpanS)))) &&
+		_ = y("model", fmt.Sprintf("%s, about %s in %s s", analysis.Counted(int64(len(w.Streams)), "stream"), analysis.Counted(w.Requests, "request"), analysis.Grouped(int64(*w.SpanS)))) &&
 			y("wrote", out) && y("rejects", rejects.text())
 	})
 }

@@ -122,7 +122,7 @@ func sessionText(info *analysis.Info) string {
 	if info.Sessions == nil {
 		return "not recorded"
 	}
-	text := fmt.Sprintf("%s, the longest of %s turns", analysis.Grouped(*info.Sessions), analysis.Grouped(*info.MaxTurns))
+	text := fmt.Sprintf("%s, the longest of %s", analysis.Grouped(*info.Sessions), analysis.Counted(*info.MaxTurns, "turn"))
 	if info.Agents > 0 {
 		text += fmt.Sprintf(", %s sub-agents", analysis.Grouped(info.Agents))
 	}
@@ -135,7 +135,7 @@ func sumText(s analysis.Sum, rows int64) string {
 	}
 	text := fmt.Sprintf("%s in all, mean %.1f, max %s", analysis.Grouped(s.Sum), float64(s.Sum)/float64(s.Rows), analysis.Grouped(s.Max))
 	if s.Rows < rows {
-		text += fmt.Sprintf(" (known for %s rows)", analysis.Grouped(s.Rows))
+		text += fmt.Sprintf(" (known for %s)", analysis.Counted(s.Rows, "row"))
 	}
 	return text
 }
@@ -144,7 +144,7 @@ func rowsText(n, rows int64) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s rows", analysis.Grouped(n), analysis.Grouped(rows))
+	return fmt.Sprintf("%s of %s", analysis.Grouped(n), analysis.Counted(rows, "row"))
 }
 
 func blockText(info *analysis.Info) string {
@@ -153,7 +153,7 @@ func blockText(info *analysis.Info) string {
 	}
 	var sizes []string
 	for _, size := range slices.Sorted(maps.Keys(info.BlockTokens)) {
-		sizes = append(sizes, fmt.Sprintf("%d tokens in %s rows", size, analysis.Grouped(info.BlockTokens[size])))
+		sizes = append(sizes, fmt.Sprintf("%s in %s", trace.Plural(int64(size), "token"), analysis.Counted(info.BlockTokens[size], "row")))
 	}
 	return fmt.Sprintf("%s, %s distinct; %s; last block %s", analysis.Grouped(info.Reuse.Blocks), analysis.Grouped(info.Reuse.DistinctBlocks), strings.Join(sizes, ", "), countText(info.BlockTail))
 }
@@ -190,7 +190,7 @@ func countsText(c trace.Counts) string {
 	if c.Read == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s rows, kept %s", analysis.Grouped(c.Read), analysis.Grouped(c.Kept))
+	text := fmt.Sprintf("%s, kept %s", analysis.Counted(c.Read, "row"), analysis.Grouped(c.Kept))
 	for _, part := range []struct {
 		name   string
 		counts map[string]int64

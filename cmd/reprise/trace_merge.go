@@ -37,7 +37,7 @@ Example:
 func runMerge(ctx context.Context, c *cli.Command) error {
 	paths := c.Args().Slice()
 	if len(paths) < 2 {
-		return misuse("see: reprise trace merge --help", "reprise trace merge takes two or more traces, got %d arguments", len(paths))
+		return misuse("see: reprise trace merge --help", "reprise trace merge takes two or more traces, got %s", trace.Plural(len(paths), "argument"))
 	}
 	m := synth.Merging{Align: c.String("align")}
 	if err := m.ParseCommon(c.String("common")); err != nil {
@@ -78,7 +78,7 @@ func runMerge(ctx context.Context, c *cli.Command) error {
 	}
 	return table(account(c), func(y func(string, string) bool) {
 		for i, path := range paths {
-			if !y("merged", fmt.Sprintf("%s: %s requests, moved by %v", path, analysis.Grouped(done.Rows[i]), time.Duration(done.Shift[i]))) {
+			if !y("merged", fmt.Sprintf("%s: %s, moved by %v", path, analysis.Counted(done.Rows[i], "request"), time.Duration(done.Shift[i]))) {
 				return
 			}
 		}

@@ -62,7 +62,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 // Head says in sentences what the sweep has found, the most important first.
 func (r *Result) Head() []string {
 	var out []string
-	at := func(v float64) string { return analysis.NumberText(v) + " " + r.Unit }
+	at := r.At
 	for i := range r.Points {
 		if r.Points[i].Invalid {
 			out = append(out, fmt.Sprintf("at %s a run is no valid measurement, so do not rely on it: %s", at(r.Points[i].Load), r.Points[i].whyInvalid()))
@@ -88,7 +88,7 @@ func (r *Result) Head() []string {
 			out = append(out, "the edge is not settled: "+f.Why)
 		}
 		if r.Replicas > 0 && f.Met != nil {
-			out = append(out, fmt.Sprintf("with %d replicas that is %s for each", r.Replicas, at(*f.Met/float64(r.Replicas))))
+			out = append(out, fmt.Sprintf("with %s that is %s for each", trace.Plural(r.Replicas, "replica"), at(*f.Met/float64(r.Replicas))))
 		}
 	}
 	if r.Knee != nil {
@@ -179,7 +179,7 @@ func (r *Result) WriteText(w io.Writer) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nmedians over the runs of a load; %s; %d runs in all\n", r.Label, r.N)
+	_, err := fmt.Fprintf(w, "\nmedians over the runs of a load; %s; %s in all\n", r.Label, trace.Plural(r.N, "run"))
 	return err
 }
 
@@ -193,7 +193,7 @@ func (r *Result) WriteMarkdown(w io.Writer) error {
 	for _, row := range rows {
 		fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
 	}
-	_, err := fmt.Fprintf(w, "\nMedians over the runs of a load; %s; %d runs in all.\n", r.Label, r.N)
+	_, err := fmt.Fprintf(w, "\nMedians over the runs of a load; %s; %s in all.\n", r.Label, trace.Plural(r.N, "run"))
 	return err
 }
 
@@ -205,7 +205,7 @@ func (r *Result) Page() *chart.Page {
 		Title: "Sweep of the " + r.Axis, Intro: r.Head(),
 		Sections: []chart.Section{
 			{Heading: "Curve", Charts: r.charts(), Text: []string{"Each mark is a run; the line goes through the medians of each load."}},
-			{Heading: "Loads", Tables: []chart.Table{{Header: header, Rows: rows}}, Text: []string{fmt.Sprintf("Medians over the runs of a load; %s; %d runs in all.", r.Label, r.N)}},
+			{Heading: "Loads", Tables: []chart.Table{{Header: header, Rows: rows}}, Text: []string{fmt.Sprintf("Medians over the runs of a load; %s; %s in all.", r.Label, trace.Plural(r.N, "run"))}},
 		},
 	}
 	return page
@@ -239,7 +239,7 @@ func (r *Result) charts() []chart.Chart {
 			continue
 		}
 		c := chart.Chart{
-			ID: q.id, Title: q.title, Subtitle: fmt.Sprintf("n = %d runs at %d loads", len(xs), len(mx)), X: chart.Axis{Title: r.Axis, Unit: r.Unit, Zero: true}, Y: chart.Axis{Title: q.axis, Unit: q.unit, Zero: true},
+			ID: q.id, Title: q.title, Subtitle: fmt.Sprintf("n = %s at %s", trace.Plural(len(xs), "run"), trace.Plural(len(mx), "load")), X: chart.Axis{Title: r.Axis, Unit: r.Unit, Zero: true}, Y: chart.Axis{Title: q.axis, Unit: q.unit, Zero: true},
 			Series: []chart.Series{{Name: "median", Kind: chart.Lines, X: mx, Y: my}, {Name: "runs", Kind: chart.Points, X: xs, Y: ys}},
 		}
 		if f := r.Found; f != nil && f.Met != nil {
@@ -285,4 +285,13 @@ func (r *Result) Differs(o *Result) string {
 		}
 	}
 	return ""
+}
+
+// At is a load with its unit.
+func (r *Result) At(load float64) string {
+	unit := r.Unit
+	if rest, ok := strings.CutPrefix(unit, "requests "); ok && load == 1 {
+		unit = "request " + rest
+	}
+	return analysis.NumberText(load) + " " + unit
 }

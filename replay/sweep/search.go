@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"reprise/trace"
 )
 
 // A Search looks for the highest load that meets the objective.
@@ -237,7 +239,7 @@ func (s Search) found(c *Curve) *Found {
 		f.Estimate, f.Error = new(load), new(off)
 	}
 	if _, more := s.next(c); more {
-		f.Why = fmt.Sprintf("%d runs were not enough for a tolerance of %g %%", c.N, 100*s.Tolerance)
+		f.Why = fmt.Sprintf("%s did not suffice for a tolerance of %g %%", trace.Plural(c.N, "run"), 100*s.Tolerance)
 	} else {
 		f.Settled = true
 	}

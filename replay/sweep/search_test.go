@@ -160,7 +160,7 @@ func TestSearchWithoutAnEdge(t *testing.T) {
 	}
 	c = Curve{}
 	f, err = Search{Low: 1, High: 1000, MostRuns: 8}.Run(t.Context(), &c, made(func(l float64) float64 { return math.Log(l / 37) }, even))
-	if err != nil || f.Settled || c.N != 10 || !strings.Contains(f.Why, "8 runs were not enough") {
+	if err != nil || f.Settled || c.N != 10 || !strings.Contains(f.Why, "8 runs did not suffice") {
 		t.Errorf("%+v, %v after %d runs", f, err, c.N)
 	}
 }
