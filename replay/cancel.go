@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -33,15 +34,19 @@ func ParseCancel(text string) (Cancel, error) {
 		var err error
 		switch key {
 		case "after":
-			c.After, err = time.ParseDuration(value)
+			if c.After, err = time.ParseDuration(value); err != nil {
+				err = fmt.Errorf("%q is no time", value)
+			}
 		case "share":
 			number, percent := strings.CutSuffix(value, "%")
-			c.Share, err = strconv.ParseFloat(number, 64)
+			if c.Share, err = strconv.ParseFloat(number, 64); err != nil {
+				err = fmt.Errorf("%q is no share", value)
+			}
 			if percent {
 				c.Share /= 100
 			}
 		default:
-			err = fmt.Errorf("unknown part")
+			err = errors.New("unknown part")
 		}
 		if err != nil {
 			return Cancel{}, trace.WithFix(fmt.Errorf("%q: %s: %w", text, part, err), usage)

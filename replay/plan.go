@@ -101,6 +101,48 @@ func (s *Selection) checkEnd() error {
 		return trace.WithFix(fmt.Errorf("a trace that is sent at its own times, or whose sessions are placed by a law, is sent once"), "use --limit for fewer requests, or a shape such as --arrivals poisson:4 or --concurrency 8 for more than it holds")
 	case s.Recycle && s.Limit == 0 && s.Sessions == 0 && s.Duration == 0:
 		return trace.WithFix(fmt.Errorf("a trace that begins again needs an end"), "give --requests, --sessions or --duration")
+	case s.Recycle:
+		return s.checkSize()
 	}
 	return nil
+}
+
+// MostRequests is how many requests a run may be made of: it looks at each before the
+// start, some microseconds long, and the report keeps some 220 bytes of each.
+const MostRequests = 1_000_000_000
+
+const mostText = "1,000,000,000"
+
+// checkSize refuses a plan that no run comes to the end of.
+func (s *Selection) checkSize() error {
+	const fix = "ask for less, or make several runs one after the other"
+	for _, l := range []struct {
+		flag string
+		n    int64
+	}{{"requests", s.Limit}, {"sessions", s.Sessions}} {
+		if l.n > MostRequests {
+			return trace.WithFix(fmt.Errorf("--%s %d: a run has %s at most", l.flag, l.n, mostText), fix)
+		}
+	}
+	if n := s.expected(); s.Limit == 0 && s.Sessions == 0 && n > MostRequests {
+		return trace.WithFix(fmt.Errorf("--duration %v at this rate: some %.3g requests, and a run has %s at most", s.Duration, n, mostText), fix)
+	}
+	return nil
+}
+
+// expected is how many requests are due on average within the duration; 0 where that is
+// for the endpoint to say.
+func (s *Selection) expected() float64 {
+	long := s.Duration.Seconds()
+	if s.Load.Kind == LoadUsers {
+		return s.Load.Rate * long
+	}
+	n, begun := 0.0, 0.0
+	for _, p := range s.Arrivals.Pieces {
+		if p.FromS < long {
+			n += p.Mass() * (min(p.ToS, long) - p.FromS) / (p.ToS - p.FromS)
+		}
+		begun = max(begun, p.ToS)
+	}
+	return n + s.Arrivals.Rate*max(0, long-begun)
 }

@@ -59,6 +59,9 @@ func (g Generation) Run(ctx context.Context, w *model.Workload, emit func(*trace
 	return meta, nil
 }
 
+// MostRequests is how many requests are generated at most: some 40 GB of the shortest rows.
+const MostRequests = 10_000_000_000
+
 // origin is the time of the first arrival, which became 0.
 func (m *maker) origin() trace.Optional[int64] {
 	if m.base == 0 {
@@ -69,6 +72,8 @@ func (m *maker) origin() trace.Optional[int64] {
 
 func (g Generation) check(w *model.Workload) error {
 	switch {
+	case g.Requests > MostRequests:
+		return trace.WithFix(fmt.Errorf("--requests %d: a trace gets 10,000,000,000 at most", g.Requests), "ask for less; a replay can begin a trace again: reprise replay --duration")
 	case g.Duration < 0:
 		return fmt.Errorf("--duration %v: must be above 0", g.Duration)
 	case g.Requests < 0:
@@ -150,6 +155,9 @@ func (g Generation) maker(w *model.Workload) (*maker, error) {
 	}
 	if g.Duration == 0 && g.Requests == 0 {
 		m.end = longest
+	}
+	if n := perSecond * m.end; g.Requests == 0 && n > MostRequests {
+		return nil, trace.WithFix(fmt.Errorf("%.3g requests/s over %.4g s: some %.3g requests, and a trace gets 10,000,000,000 at most", perSecond, m.end, n), "give a lower rate, a shorter --duration, or --requests")
 	}
 	if m.end == 0 {
 		m.end = math.Inf(1)

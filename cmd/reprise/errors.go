@@ -28,6 +28,9 @@ func report(ctx context.Context, err error, stderr io.Writer) int {
 		if fix == "" {
 			fix = m.fix
 		}
+		if fix == "" {
+			fix = boundsFix(err.Error())
+		}
 	}
 	if v, ok := errors.AsType[verdict](err); ok && !failedBeside(err) {
 		code = v.code

@@ -67,7 +67,7 @@ func prepare(c *cli.Command, stdin io.Reader, stdout, stderr io.Writer) {
 	c.OnUsageError = func(_ context.Context, cmd *cli.Command, err error, _ bool) error {
 		return flagError(cmd, err)
 	}
-	if c.Action == nil {
+	if c.Before = checkNumbers; c.Action == nil {
 		c.Action = group
 	}
 	for _, sub := range c.Commands {
@@ -89,6 +89,9 @@ func flagError(cmd *cli.Command, err error) error {
 		_, names, _ = strings.Cut(names, `"`)
 		names, _, _ = strings.Cut(names, `"`)
 		return misused{fmt.Errorf("%s needs --%s", cmd.FullName(), strings.ReplaceAll(names, ", ", " and --")), fix}
+	}
+	if m := badValue.FindStringSubmatch(text); m != nil {
+		return valueError(cmd, m[2], m[1], m[3])
 	}
 	return misused{errors.New(strings.Replace(text, " for flag -", " for --", 1)), fix}
 }

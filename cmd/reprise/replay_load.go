@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"reprise/analysis"
 	"reprise/replay"
 	"reprise/synth"
 	"reprise/trace"
@@ -211,6 +212,9 @@ func madeTrace(ctx context.Context, c *cli.Command, config *replay.Config) (path
 		return "", misuse("say how much: --requests 200 or --duration 60s", "requests without a trace have no end")
 	case s.Arrivals.Kind == "" && s.SessionArrivals.Kind == "" && s.Load.Kind == "":
 		return "", misuse("say when they are sent: --concurrency 4, --arrivals poisson:10 or --users 20 --rate 2", "requests without a trace have no clock")
+	}
+	if s.Limit > replay.MostRequests {
+		return "", misuse("ask for less, or make several runs one after the other", "--requests %d: a run has %s at most", s.Limit, analysis.Grouped(replay.MostRequests))
 	}
 	w, notes, err := lawWorkload(c, "constant:1")
 	if err != nil {

@@ -154,7 +154,7 @@ func clockOffset() (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", cluster.EnvOffset, err)
+		return 0, misuse("give a time such as 250ms, or leave the variable out", "%s: %q is no time", cluster.EnvOffset, text)
 	}
 	return d, nil
 }
