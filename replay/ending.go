@@ -13,14 +13,10 @@ func (r *run) ended(f *flight) {
 	if r.places != nil {
 		r.places.give(f.res.End.Value)
 	}
-	r.mu.Lock()
-	r.last = max(r.last, f.res.End.Value)
-	if session := f.sessionOf(); f.res.Session.Known {
-		if r.inFlight[session]--; r.inFlight[session] == 0 {
-			delete(r.inFlight, session)
-		}
+	raise(&r.last, int64(f.res.End.Value))
+	if f.res.Session.Known {
+		r.inFlight.ends(f.sessionOf())
 	}
-	r.mu.Unlock()
 	r.told(f, f.res.End.Value)
 	done := r.done.Add(1)
 	switch f.res.Outcome {

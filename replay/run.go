@@ -37,7 +37,7 @@ func Run(ctx context.Context, c Config) (*results.Run, error) {
 	if _, err := survey.room(&c); err != nil {
 		return nil, err
 	}
-	r := &run{c: &c, survey: survey, inFlight: map[session]int{}}
+	r := &run{c: &c, survey: survey}
 	if c.paced() {
 		r.pacer = newPacer(&c)
 	}
@@ -73,19 +73,18 @@ type run struct {
 	flights sync.WaitGroup
 	places  *places // nil = as many as come
 
-	sent, done, failed, capped, overlaps atomic.Int64
-	errors                               atomic.Int64 // of done: failed, and not given up on purpose
-	abort                                context.CancelCauseFunc
-	nextDue, worst                       atomic.Int64
-	allSent, stopped                     atomic.Bool
-	realtime                             bool         // the sender's thread goes before all others
-	outOfFiles, outOfPorts               atomic.Int64 // requests that got no connection for that
+	sent, done, failed, capped atomic.Int64
+	errors                     atomic.Int64 // of done: failed, and not given up on purpose
+	abort                      context.CancelCauseFunc
+	nextDue, worst             atomic.Int64
+	allSent, stopped           atomic.Bool
+	realtime                   bool         // the sender's thread goes before all others
+	outOfFiles, outOfPorts     atomic.Int64 // requests that got no connection for that
 
 	plannedIn, plannedOut *int64 // tokens of what was sent; nil if none is known
 
-	mu       sync.Mutex
-	inFlight map[session]int
-	last     time.Duration // end of the last response
+	inFlight inFlight
+	last     atomic.Int64 // end of the last response
 }
 
 // now is the run's clock: time since the start, below 0 before it.
@@ -295,8 +294,8 @@ func (r *run) do(ctx context.Context) error {
 		r.record.Planned.UntilNS = new(int64(r.c.Selection.Duration))
 	}
 	r.record.Ended = &results.Ended{
-		DurationNS: int64(r.last), Sent: r.sent.Load(), Unsent: r.record.Planned.Requests - r.sent.Load(), Interrupted: interrupted && !isAborted,
-		Capped: r.capped.Load(), Holds: r.holds(r.isOver(sending)), Overlaps: r.overlaps.Load(), RecordsLost: r.recorder.lost, Client: client,
+		DurationNS: r.last.Load(), Sent: r.sent.Load(), Unsent: r.record.Planned.Requests - r.sent.Load(), Interrupted: interrupted && !isAborted,
+		Capped: r.capped.Load(), Holds: r.holds(r.isOver(sending)), Overlaps: r.inFlight.overlaps.Load(), RecordsLost: r.recorder.lost, Client: client,
 	}
 	if rerr != nil {
 		r.record.Ended.RecordError = rerr.Error()
@@ -357,7 +356,9 @@ func (r *run) send(ctx context.Context, f *flight, seq int) {
 		r.finish(f)
 		return
 	}
-	r.begins(f)
+	if f.res.Session.Known {
+		r.inFlight.begins(f.sessionOf())
+	}
 	r.sent.Add(1)
 	f.ready(r.target(seq))
 	in, out, eligible := f.res.PlannedInputTokens, f.res.PlannedOutputTokens, f.res.Eligible.Value
@@ -447,20 +448,6 @@ func (r *run) mayBegin(ctx context.Context, seq int, closed bool) bool {
 		}
 	}
 	return true
-}
-
-// begins counts sessions that overlap themselves.
-func (r *run) begins(f *flight) {
-	if !f.res.Session.Known {
-		return
-	}
-	session := f.sessionOf()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.inFlight[session] > 0 {
-		r.overlaps.Add(1)
-	}
-	r.inFlight[session]++
 }
 
 // requestIDLen is room for any name of a request of a run.

@@ -15,14 +15,21 @@ import (
 // thread of our own, and its end is spun.
 const (
 	exactStretch = 25 * time.Millisecond // slept with clock_nanosleep; a timer costs two hand-overs of a processor
-	spinStretch  = 60 * time.Microsecond // spun; what a wake-up takes on an idle core
+	spinMost     = 60 * time.Microsecond // spun at most; what a wake-up takes on an idle core
+	spinSpare    = 2 * time.Microsecond  // spun beyond what a wake-up takes
 )
 
 // An exactWaiter waits on one locked thread. It must be used and released by
 // one goroutine.
+//
+// It spins for as long as a wake-up of this machine takes: on a busy core that is some
+// microseconds, and others have the core meanwhile. A thread of SCHED_FIFO that spins
+// between one request and the next leaves nothing to them, until the kernel takes the
+// core away from it for up to 50 ms (the fair server of Linux 6.8).
 type exactWaiter struct {
 	start  time.Time
 	coarse *timerWaiter
+	wakeUp time.Duration // what nearly all of the last wake-ups took, at most
 }
 
 // newWaiter returns the best waiter of this platform, whether its thread goes before all
@@ -33,7 +40,7 @@ func newWaiter(start time.Time, realtime bool) (w waiter, first bool, release fu
 	runtime.GOMAXPROCS(procs + 1)                  // one for this thread, which keeps it while it sleeps
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // 1 ns instead of 50 us; this thread only
 	first = realtime && runtime.NumCPU() > 1 && schedule(unix.SCHED_FIFO, 1)
-	return &exactWaiter{start: start, coarse: newTimerWaiter(start)}, first, func() {
+	return &exactWaiter{start: start, coarse: newTimerWaiter(start), wakeUp: spinMost}, first, func() {
 		if first {
 			schedule(unix.SCHED_NORMAL, 0)
 		}
@@ -69,8 +76,19 @@ func (w *exactWaiter) waitUntil(ctx context.Context, due time.Duration) error {
 		if left <= 0 {
 			return nil
 		}
-		if left > spinStretch {
-			sleep(left - spinStretch)
+		if spin := min(w.wakeUp+spinSpare, spinMost); left > spin {
+			sleep(left - spin)
+			w.woke(time.Since(w.start) - due + spin)
 		}
+	}
+}
+
+// woke learns from a wake-up that took so long: half of the way if that is more than
+// thought, and a little if it is less.
+func (w *exactWaiter) woke(took time.Duration) {
+	if took > w.wakeUp {
+		w.wakeUp += (min(took, spinMost) - w.wakeUp) / 2
+	} else {
+		w.wakeUp -= (w.wakeUp - took) / 64
 	}
 }

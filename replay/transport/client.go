@@ -28,6 +28,9 @@ type Client struct {
 	Opened, Reuses atomic.Int64
 	Delays         Delays // of reads, where the kernel says when it had the bytes
 
+	back    atomic.Pointer[conn] // idle too, but who sends has not taken note of them; linked by conn.below
+	stopped atomic.Bool          // stop is set
+
 	mu      sync.Mutex
 	idle    []*conn
 	conns   map[*conn]bool
@@ -60,58 +63,12 @@ func (c *Client) Send(x *Exchange) {
 		}
 	}
 	c.await(x)
-	c.mu.Unlock()
-}
-
-// Some servers promise to keep a connection and close it right behind the
-// answer (llama.cpp's does, with a queue of one); what is sent in between is
-// lost. Once a server has been seen to close one within hastyWithin, its
-// connections rest for as long before they are used again.
-const hastyWithin = 10 * time.Millisecond
-
-// busyLook is how many of the connections that were used last are looked at for
-// one whose reader is free.
-const busyLook = 8
-
-// takeIdle returns an open connection, or nil: the one that was used last, so
-// that the fewest are kept open, unless its reader still closes the account of
-// the request before. The caller holds mu.
-func (c *Client) takeIdle() *conn {
-	n := len(c.idle)
-	if n == 0 || c.stop != nil {
-		return nil
-	}
-	if !c.hasty {
-		i := n - 1
-		for look := 0; look < busyLook && i > 0 && c.idle[i].busy.Load(); look++ {
-			i--
-		}
-		if c.idle[i].busy.Load() {
-			i = n - 1
-		}
-		k := c.idle[i]
-		c.idle = append(c.idle[:i], c.idle[i+1:]...)
-		return k
-	}
-	k := c.idle[0] // idle for the longest
-	if c.now()-k.idleSince < hastyWithin {
-		return nil
-	}
-	c.idle = c.idle[1:]
-	return k
-}
-
-// closedIdle notes that the server closed a connection that had been idle since
-// then.
-func (c *Client) closedIdle(since time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.hasty = c.hasty || c.stop == nil && c.now()-since < hastyWithin
 }
 
 // Cut ends all exchanges in flight, and those to come, with cause.
 func (c *Client) Cut(cause error) {
 	c.close(cause)
+	c.stopped.Store(true)
 	c.mu.Lock()
 	c.stop = cause
 	c.waiting.over = true
@@ -152,6 +109,7 @@ type conn struct {
 	idleSince time.Duration // end of the exchange before; set before the connection is offered again
 	served    bool          // an exchange has ended on it
 	busy      atomic.Bool   // it is offered again, but its reader still closes the account of the exchange before
+	below     *conn         // see Client.back
 
 	mu      sync.Mutex
 	x       *Exchange // in flight
@@ -485,7 +443,6 @@ func (k *conn) resend(x *Exchange) {
 	x.writeErr = nil
 	c := k.client
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.await(x)
 }
 
@@ -511,38 +468,16 @@ func (k *conn) release(x *Exchange) bool {
 // finish ends x and, if the connection can be used again, puts it back.
 func (k *conn) finish(x *Exchange, end End, err error, at time.Duration, reusable bool) bool {
 	x.End, x.Err, x.Ended = end, err, at
-	again := k.release(x) && reusable && x.stop == nil
+	again := k.release(x) && reusable && x.stop == nil && !k.client.stopped.Load()
 	if again {
 		k.parser.Reset()
 		k.idleSince, k.served = at, true
 		k.busy.Store(true)
-		c := k.client
-		c.mu.Lock()
-		var next *Exchange
-		if again = c.stop == nil; again {
-			next = c.offer(k)
-		}
-		c.mu.Unlock()
-		if next != nil {
-			k.start(next, true)
-			c.Reuses.Add(1)
-		}
+		k.client.offer(k)
 	}
 	x.Sink.Done(x)
 	k.busy.Store(false)
 	return again
-}
-
-// offer puts a connection where exchanges find it; the one that is returned has waited
-// for it and is to be started on it. The caller holds mu.
-func (c *Client) offer(k *conn) *Exchange {
-	if !c.hasty {
-		if x := c.waiting.take(); x != nil {
-			return x
-		}
-	}
-	c.idle = append(c.idle, k)
-	return nil
 }
 
 // closed takes the connection out of the client.
@@ -555,6 +490,7 @@ func (k *conn) closed() {
 	c := k.client
 	c.mu.Lock()
 	delete(c.conns, k)
+	c.gather()
 	for i, other := range c.idle {
 		if other == k {
 			c.idle = append(c.idle[:i], c.idle[i+1:]...)

@@ -15,9 +15,9 @@ import (
 // one whose exchange has ended. Were each to wait for its own dial, a client or a server
 // that is behind would open ever more connections, and be behind for opening them.
 type waiting struct {
-	first, last *Exchange // linked by Exchange.behind, the oldest first
-	undialed    *Exchange // the first for which no dial has begun
-	n           int
+	first, last *Exchange     // linked by Exchange.behind, the oldest first
+	undialed    *Exchange     // the first for which no dial has begun
+	n           atomic.Int32  // how many they are
 	ticket      uint64        // the last that was given
 	dials       int           // under way
 	young       int           // of these, begun since the last beat
@@ -44,7 +44,7 @@ func (w *waiting) add(x *Exchange) {
 	if w.last = x; w.undialed == nil {
 		w.undialed = x
 	}
-	w.n++
+	w.n.Add(1)
 	w.ticket++
 	x.ticket = w.ticket
 }
@@ -77,10 +77,19 @@ func (w *waiting) drop(ticket uint64) *Exchange {
 			w.last = before
 		}
 		x.behind = nil
-		w.n--
+		w.n.Add(-1)
 		return x
 	}
 	return nil
+}
+
+// again has x wait on, as the first of all.
+func (w *waiting) again(x *Exchange) {
+	if x.behind = w.first; w.first == nil {
+		w.last = x
+	}
+	w.first = x
+	w.n.Add(1)
 }
 
 // begin begins a beat.
@@ -91,7 +100,7 @@ func (w *waiting) begin(now time.Duration) {
 
 // next returns for whom a dial is to begin now; nil for nobody.
 func (w *waiting) next() *Exchange {
-	if w.dials >= w.n || w.young >= youngDials && !w.over {
+	if w.dials >= int(w.n.Load()) || w.young >= youngDials && !w.over {
 		return nil
 	}
 	x := w.undialed
@@ -102,11 +111,15 @@ func (w *waiting) next() *Exchange {
 	return x
 }
 
-// await lets x wait for a connection. The caller holds mu.
+// await lets x wait for a connection. The caller holds mu, which it gives back.
 func (c *Client) await(x *Exchange) {
 	x.asked = c.now()
 	c.waiting.add(x)
 	c.dialOn()
+	c.mu.Unlock()
+	if c.back.Load() != nil { // since the caller looked
+		c.match()
+	}
 }
 
 // dialOn begins the dials that are wanted. The caller holds mu.
@@ -121,7 +134,7 @@ func (c *Client) dialOn() {
 		c.live.Add(1)
 		go c.open(dial{x.ticket, x.asked, x.Limits.Total, w.beat})
 	}
-	if w.dials < w.n && !w.beats {
+	if w.dials < int(w.n.Load()) && !w.beats {
 		w.beats = true
 		time.AfterFunc(dialBeat, func() {
 			c.mu.Lock()

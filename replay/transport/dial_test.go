@@ -167,7 +167,7 @@ func TestDialsAndExchanges(t *testing.T) {
 			time.Sleep(time.Second)
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			if w := c.waiting; w.n != 0 || w.dials != 0 || w.first != nil || w.last != nil || w.undialed != nil {
+			if w := &c.waiting; w.n.Load() != 0 || w.dials != 0 || w.first != nil || w.last != nil || w.undialed != nil {
 				t.Errorf("seed %d: %+v", seed, w)
 			}
 		})
