@@ -14,7 +14,7 @@ import (
 
 // A queue is the schedule of a run: flights rendered a little ahead of time.
 type queue struct {
-	flights chan *flight
+	flights *ahead
 	taken   *flight
 	next    *atomic.Int64 // due time of taken, for those who look
 	cancel  context.CancelFunc
@@ -31,11 +31,11 @@ type queue struct {
 // prepare renders the selected rows in order, until ctx ends.
 func (r *run) prepare(ctx context.Context) *queue {
 	ctx, cancel := context.WithCancel(ctx)
-	q := &queue{flights: make(chan *flight, aheadRequests), cancel: cancel, first: make(chan struct{}), room: make(chan struct{}, 1)}
+	q := &queue{flights: newAhead(), cancel: cancel, first: make(chan struct{}), room: make(chan struct{}, 1)}
 	r.renderer = newRenderer(r.c, r.survey.turns)
 	before := map[string]time.Duration{} // by session: recorded end of the turn before
 	go func() {
-		defer close(q.flights)
+		defer q.flights.close()
 		n, first, begun := 0, time.Duration(0), false
 		q.err = r.c.each(ctx, func(b *trace.Batch, row int, s start) error {
 			f := r.flight(b, row, s)
@@ -213,13 +213,12 @@ func (q *queue) put(ctx context.Context, f *flight) error {
 		}
 		q.waits.Store(false)
 	}
-	q.bytes.Add(f.size())
-	select {
-	case q.flights <- f:
-		return nil
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	q.bytes.Add(f.size())
+	q.flights.add(f)
+	return nil
 }
 
 // filled says that there is enough to begin with; it may be said again.
@@ -239,7 +238,7 @@ func (q *queue) Next() (time.Duration, bool) {
 
 // take returns the next flight.
 func (q *queue) take() (*flight, bool) {
-	f, ok := <-q.flights
+	f, ok := q.flights.next()
 	if !ok {
 		return nil, false
 	}
@@ -254,7 +253,7 @@ func (q *queue) take() (*flight, bool) {
 
 // full tells whether so many requests or bytes wait.
 func (q *queue) full(requests int, bytes int64) bool {
-	return len(q.flights) >= requests || q.bytes.Load() >= bytes
+	return q.flights.len() >= requests || q.bytes.Load() >= bytes
 }
 
 // fill waits until the first flights are rendered.
@@ -263,7 +262,7 @@ func (q *queue) fill() { <-q.first }
 // stop ends the rendering and waits for it.
 func (q *queue) stop() {
 	q.cancel()
-	for range q.flights {
+	for _, more := q.flights.next(); more; _, more = q.flights.next() {
 	}
 }
 
