@@ -16,7 +16,7 @@ import (
 const (
 	exactStretch = 25 * time.Millisecond // slept with clock_nanosleep; a timer costs two hand-overs of a processor
 	spinMost     = 60 * time.Microsecond // spun at most; what a wake-up takes on an idle core
-	spinSpare    = 2 * time.Microsecond  // spun beyond what a wake-up takes
+	spinSpare    = 4 * time.Microsecond  // spun beyond what a wake-up takes
 )
 
 // An exactWaiter waits on one locked thread. It must be used and released by
