@@ -84,8 +84,11 @@ func (w *exactWaiter) waitUntil(ctx context.Context, due time.Duration) error {
 }
 
 // woke learns from a wake-up that took so long: half of the way if that is more than
-// thought, and a little if it is less.
+// thought, and a little if it is less. One that came too early was a signal's.
 func (w *exactWaiter) woke(took time.Duration) {
+	if took < 0 {
+		return
+	}
 	if took > w.wakeUp {
 		w.wakeUp += (min(took, spinMost) - w.wakeUp) / 2
 	} else {

@@ -11,6 +11,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -120,6 +121,7 @@ func all(pairs int, only, out string) error {
 	}
 	defer os.RemoveAll(dir)
 	var rows []row
+	var failed []error
 	samples := map[string]map[string][]Sample{}
 	fmt.Println("| what | reached | range | goal |\n| --- | --- | --- | --- |")
 	for _, m := range measures {
@@ -127,8 +129,10 @@ func all(pairs int, only, out string) error {
 			continue
 		}
 		of, err := measured(m, pairs, dir)
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
+		if err != nil { // a full disk, say; what else can be measured still is
+			failed = append(failed, fmt.Errorf("%s: %w", m.name, err))
+			fmt.Printf("| %s | | | **not measured**: %v |\n", m.name, err)
+			continue
 		}
 		samples[m.name] = of
 		for _, r := range m.rows(of) {
@@ -136,9 +140,13 @@ func all(pairs int, only, out string) error {
 			r.print(os.Stdout)
 		}
 	}
-	if out == "" {
-		return nil
+	if out != "" {
+		failed = append(failed, write(out, rows, samples))
 	}
+	return errors.Join(failed...)
+}
+
+func write(out string, rows []row, samples map[string]map[string][]Sample) error {
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return err
 	}
