@@ -24,8 +24,14 @@ type likeness struct {
 	choice  int32
 	parts   [likeParts]likePart // literal bytes: before the text, behind it, and around the counts
 	used    ledger.Usage
-	memory  []byte // of the event
+	memory  []byte // of the event, between lineLead and lineEnd
 }
+
+// An event of one line, as most servers write it.
+const (
+	lineLead = "data: "
+	lineEnd  = "\n\n"
+)
 
 // A likePart is from where to where a part is in the memory.
 type likePart struct{ from, to int32 }
@@ -57,17 +63,18 @@ func (l *likeness) learn(data []byte, deltas []ledger.Delta, p *payload) {
 	if !ok || at == 0 || data[at-1] != '"' {
 		return // an escape was undone: the text is not a part of the event
 	}
-	end := at + len(d.Content)
 	l.armed = false
-	l.memory = append(l.memory[:0], data...)
+	l.memory = append(append(append(l.memory[:0], lineLead...), data...), lineEnd...)
 	l.lines = bytes.IndexByte(data, '\n') >= 0
+	at += len(lineLead)
+	end := at + len(d.Content)
 	l.choice, l.used, l.counted, l.n = d.Choice, p.usage, p.usage != ledger.Usage{}, 0
 	l.parts[0] = likePart{0, int32(at)}
 	rest := end
 	if l.counted && !l.holes(end, &rest) {
 		return
 	}
-	l.parts[l.n+1] = likePart{int32(rest), int32(len(data))}
+	l.parts[l.n+1] = likePart{int32(rest), int32(len(l.memory))}
 	l.armed = true
 }
 
@@ -115,33 +122,66 @@ var (
 	keyTotal      = []byte(`"total_tokens":`)
 )
 
-// match returns the text of the event that data begins with if that is like the one
-// remembered, and the event's length; 0 if it is not. The usage is then that of the
-// event.
-func (l *likeness) match(data []byte) (text []byte, length int) {
-	before, behind := l.part(0), l.part(1)
-	if !l.armed || !bytes.HasPrefix(data, before) {
+// match returns the text of the event that data is if that is like the one remembered,
+// and whether it is. The usage is then that of the event.
+func (l *likeness) match(data []byte) (text []byte, ok bool) {
+	if !l.armed {
+		return nil, false
+	}
+	before := l.part(0)[len(lineLead):]
+	if !bytes.HasPrefix(data, before) {
+		return nil, false
+	}
+	text, rest, end := l.matchFrom(data[len(before):])
+	return text, text != nil && len(rest) == len(end)-len(lineEnd) && bytes.HasPrefix(end, rest)
+}
+
+// matchLine returns the text of the event whose line and the empty line behind it p begins
+// with if that is like the one remembered, and the length of both; 0 if it is not. The
+// usage is then that of the event.
+func (l *likeness) matchLine(p []byte) (text []byte, length int) {
+	before := l.part(0)
+	if !l.armed || !bytes.HasPrefix(p, before) {
 		return nil, 0
 	}
-	rest := data[len(before):]
-	n := plainText(rest)
-	if n <= 0 || !bytes.HasPrefix(rest[n:], behind) {
+	text, rest, end := l.matchFrom(p[len(before):])
+	if text == nil {
 		return nil, 0
 	}
-	text = rest[:n:n]
-	rest = rest[n+len(behind):]
+	if bytes.HasPrefix(rest, end) {
+		return text, len(p) - len(rest) + len(end)
+	}
+	const other = "\r\n\r\n"
+	end = end[:len(end)-len(lineEnd)]
+	if bytes.HasPrefix(rest, end) && len(rest) >= len(end)+len(other) && string(rest[len(end):len(end)+len(other)]) == other {
+		return text, len(p) - len(rest) + len(end) + len(other)
+	}
+	return nil, 0
+}
+
+// matchFrom matches the text and what is between it and the last part, end, which is not
+// compared yet with the rest. The text is nil if they are not alike.
+func (l *likeness) matchFrom(p []byte) (text, rest, end []byte) {
+	n := plainText(p)
+	if n <= 0 {
+		return nil, nil, nil
+	}
+	text, rest, end = p[:n:n], p[n:], l.part(1)
 	for i := range l.n {
+		if !bytes.HasPrefix(rest, end) {
+			return nil, nil, nil
+		}
+		rest = rest[len(end):]
 		value, width := digits(rest)
-		after := l.part(i + 2)
-		if width == 0 || !bytes.HasPrefix(rest[width:], after) {
-			return nil, 0
+		if width == 0 {
+			return nil, nil, nil
 		}
 		if l.counts[i] == likeOutput {
 			l.used.Output.Value = value
 		}
-		rest = rest[width+len(after):]
+		rest, end = rest[width:], l.part(i+2)
 	}
-	return text, len(data) - len(rest)
+	return text, rest, end
 }
 
 // usage is that of the event that was learned or matched; nil if it has none.

@@ -38,7 +38,7 @@ func (d *openAI) Event(e sse.Event, a *ledger.Account) {
 	if !more {
 		return
 	}
-	if text, n := d.like.match(data); n > 0 && n == len(data) {
+	if text, ok := d.like.match(data); ok {
 		a.Text(s, d.like.choice, text, d.like.usage())
 		return
 	}
@@ -51,22 +51,12 @@ func (d *openAI) Event(e sse.Event, a *ledger.Account) {
 //
 //go:noinline
 func (d *openAI) known(a *ledger.Account) func(p []byte, at time.Duration, index int, shared bool) int {
-	const lead = "data: "
 	return func(p []byte, at time.Duration, index int, shared bool) int {
-		if len(p) < len(lead) || string(p[:len(lead)]) != lead || d.like.lines || a.Ended() {
+		if d.like.lines || a.Ended() {
 			return 0
 		}
-		text, n := d.like.match(p[len(lead):])
-		if n == 0 {
-			return 0
-		}
-		end := len(lead) + n
-		switch rest := p[end:]; {
-		case len(rest) >= 2 && string(rest[:2]) == "\n\n":
-			end += 2
-		case len(rest) >= 4 && string(rest[:4]) == "\r\n\r\n":
-			end += 4
-		default:
+		text, end := d.like.matchLine(p)
+		if end == 0 {
 			return 0
 		}
 		a.ExpectMarker()
