@@ -91,6 +91,9 @@ func (s *Scaling) plan(ctx context.Context, open Open, v *survey) (*plan, error)
 	if s.Rate != 0 {
 		factor = s.Rate * float64(p.period) / 1e9 / float64(v.rows) / orOne(s.Speed)
 	}
+	if n := factor * float64(p.passes) * float64(v.rows); n > MostRequests {
+		return nil, trace.WithFix(fmt.Errorf("some %.3g requests: a trace gets 10,000,000,000 at most", n), "ask for less; a replay can begin a trace again: reprise replay --duration")
+	}
 	p.mix(factor)
 	p.jitter = int64(s.jitter(time.Duration(v.last))) / p.tick * p.tick
 	p.design = model.Design{
