@@ -21,8 +21,15 @@ func (s *sweeper) measure(ctx context.Context, load float64, repeat int) (*sweep
 	name := fmt.Sprintf("%s-%s-%d", s.axis.name, strconv.FormatFloat(load, 'g', -1, 64), repeat+1)
 	dir := filepath.Join(s.dir, name)
 	again := true
-	if opened, err := results.OpenRun(dir); err != nil || opened.Run.Ended == nil || opened.Run.Ended.Interrupted {
+	opened, err := results.OpenRun(dir)
+	switch {
+	case err != nil || opened.Run.Ended == nil || opened.Run.Ended.Interrupted:
 		again = false
+	case refusedAtTheEnd(opened):
+		again = false
+		fmt.Fprintf(s.c.Root().ErrWriter, "reprise: %s: nobody took its last requests, so it is measured again\n", name)
+	}
+	if !again {
 		if err := s.replay(ctx, name, load, repeat); err != nil {
 			return nil, err
 		}
@@ -35,6 +42,22 @@ func (s *sweeper) measure(ctx context.Context, load float64, repeat int) (*sweep
 	run.Dir = name
 	s.tell(name, run, again)
 	return run, nil
+}
+
+// refusedAtTheEnd tells that the endpoint of a run was gone when it ended: its last
+// requests, one in ten of all, found nobody to connect to.
+func refusedAtTheEnd(run *results.Opened) bool {
+	all, last := 0, 0
+	for r, err := range run.Results() {
+		if err != nil {
+			return false // who reads the run says so
+		}
+		all++
+		if last++; r.Outcome != results.OutcomeRefused {
+			last = 0
+		}
+	}
+	return all > 0 && last >= max(1, all/10)
 }
 
 // tell says how a run went.
