@@ -202,8 +202,14 @@ func newSweeper(c *cli.Command) (s *sweeper, loads []float64, search *sweep.Sear
 	}
 	if search != nil {
 		err = searchFlags(c, search)
+		return s, loads, search, err
 	}
-	return s, loads, search, err
+	for _, flag := range []string{"tolerance", "beyond", "most-runs"} {
+		if c.IsSet(flag) {
+			return nil, nil, nil, misuse("leave it out, or give a range with --slo, such as --rates 1..64", "--%s is of a search, and a grid was given", flag)
+		}
+	}
+	return s, loads, search, nil
 }
 
 // lawText is a law of --law with a rate, which the loads replace.
