@@ -38,6 +38,7 @@ type Client struct {
 	waiting waiting  // for a connection
 	dialing *dialing // the last
 	hasty   bool     // the server has closed a connection right behind an answer
+	looks   bool     // match comes when one has rested for that
 }
 
 // NewClient returns a client that dials with dial and reads the clock with now.
@@ -269,7 +270,7 @@ func (k *conn) handle(r *readBytes) (more bool) {
 }
 
 func (k *conn) handled(r *readBytes) (more bool) {
-	x := k.current()
+	x := k.current(r.at)
 	switch {
 	case x == nil && len(r.p) == 0 && k.overslept(r.err):
 		k.done()
@@ -290,7 +291,7 @@ func (k *conn) handled(r *readBytes) (more bool) {
 	if r.err == nil {
 		return true
 	}
-	switch x = k.current(); {
+	switch x = k.current(r.at); {
 	case x == nil:
 		return false
 	case errors.Is(r.err, os.ErrDeadlineExceeded) && k.early(x):
@@ -307,10 +308,19 @@ func (k *conn) done() {
 	}
 }
 
-func (k *conn) current() *Exchange {
+// current returns the exchange that something read then belongs to. The connection
+// was idle then if an exchange has taken it since: that was not even sent.
+func (k *conn) current(at time.Duration) *Exchange {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.x
+	x := k.x
+	if x == nil || !x.Reused || x.stop != nil && at >= x.Connected {
+		return x
+	}
+	if sent, ok := x.Sent(); !ok || at < sent {
+		return nil
+	}
+	return x
 }
 
 // overslept tells whether an idle connection was woken by the deadline of an

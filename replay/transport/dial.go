@@ -116,6 +116,7 @@ func (c *Client) await(x *Exchange) {
 	x.asked = c.now()
 	c.waiting.add(x)
 	c.dialOn()
+	c.whenRested()
 	c.mu.Unlock()
 	if c.back.Load() != nil { // since the caller looked
 		c.match()

@@ -87,6 +87,7 @@ func (c *Client) match() {
 			k = c.takeIdle()
 		}
 		if k == nil {
+			c.whenRested()
 			c.mu.Unlock()
 			return
 		}
@@ -101,4 +102,19 @@ func (c *Client) match() {
 		c.dialOn()
 		c.mu.Unlock()
 	}
+}
+
+// whenRested sees to it that who waits gets a connection that rests, once it has rested:
+// nobody else may look by then. The caller holds mu.
+func (c *Client) whenRested() {
+	if !c.hasty || c.looks || c.stop != nil || c.waiting.first == nil || len(c.idle) == 0 {
+		return
+	}
+	c.looks = true
+	time.AfterFunc(c.idle[0].idleSince+hastyWithin-c.now(), func() {
+		c.mu.Lock()
+		c.looks = false
+		c.mu.Unlock()
+		c.match()
+	})
 }
