@@ -230,9 +230,10 @@ func (d *distributor) slow(ctx context.Context, name string, hinder func(*fleet)
 	return fmt.Sprintf("%d results of %d, and the verdict names %s; %s", d.planned, d.planned, workerName(1), workersText(run)), nil
 }
 
-// says looks for words in what the coordinator printed, which has the report.
+// says looks for words in what the coordinator printed, which has the report, whose lines
+// break anywhere.
 func (f *fleet) says(words string) error {
-	if !strings.Contains(f.coordinator.out.String(), words) {
+	if !strings.Contains(strings.Join(strings.Fields(f.coordinator.out.String()), " "), words) {
 		return fmt.Errorf("the verdict does not say %q:\n%s", words, f.coordinator.out.Bytes())
 	}
 	return nil
