@@ -77,10 +77,14 @@ func (c *fidelity) distribution(name, unit string, a, b *stats.Tally, excuse str
 
 func (c *fidelity) quantile(name, unit string, a, b *stats.Tally, p float64, verdict string) {
 	x, y := a.Sample(1).Quantiles7(p)[0], b.Sample(1).Quantiles7(p)[0]
-	if same(x, y) {
+	method := "type 7 quantile; judged by the distance of the distributions"
+	switch {
+	case same(x, y):
 		verdict = Exact
+	case verdict == Exact: // the type interpolates by the number of values
+		verdict, method = WithinNoise, "type 7 quantile of the same distribution: it lies elsewhere between two neighbours, since there are more or fewer values"
 	}
-	c.add(Property{Name: name, Unit: unit, Source: &x, Target: &x, Achieved: &y, Verdict: verdict, Method: "type 7 quantile; judged by the distance of the distributions"})
+	c.add(Property{Name: name, Unit: unit, Source: &x, Target: &x, Achieved: &y, Verdict: verdict, Method: method})
 }
 
 func (c *fidelity) dependence() {
