@@ -2,8 +2,10 @@ package trace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -73,6 +75,9 @@ type Reader struct {
 // Open opens the canonical trace at path.
 func Open(path string) (*Reader, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, WithFix(err, "check the path; a trace is a file that reprise trace import, synth or trace cut has written")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +85,10 @@ func Open(path string) (*Reader, error) {
 	if err != nil {
 		f.Close()
 		return nil, err
+	}
+	if info.IsDir() {
+		f.Close()
+		return nil, WithFix(fmt.Errorf("%s: a directory, not a canonical trace", path), "for a run directory: reprise report "+path+"; for files of another format: reprise trace import "+path+" -o trace.parquet")
 	}
 	r, err := NewReader(f, info.Size(), path)
 	if err != nil {

@@ -60,7 +60,7 @@ func runMock(ctx context.Context, c *cli.Command) error {
 	}
 	ln, err := net.Listen("tcp", c.String("listen"))
 	if err != nil {
-		return trace.WithFix(fmt.Errorf("--listen: %w", err), "choose another port with --listen")
+		return trace.WithFix(fmt.Errorf("--listen: %w", err), "write host and port, such as --listen 127.0.0.1:8000; where the port is taken, choose another, or 0 for any that is free")
 	}
 	if path := c.String("port-file"); path != "" {
 		if err := os.WriteFile(path, []byte(ln.Addr().String()), 0o644); err != nil {

@@ -113,7 +113,7 @@ func runReport(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	if run.Run.Ended == nil && len(cluster.Kept(dir)) > 0 {
-		return trace.WithFix(fmt.Errorf("%s: the results of its workers were not assembled: the coordinator was killed, or the run goes on", dir), "once the workers have ended: reprise report --recover "+dir)
+		return trace.WithFix(fmt.Errorf("%s: the results of its workers were not assembled: the coordinator was killed, or the run goes on", dir), "once the workers have ended: reprise report --recover "+dir+"; with the directories of those on other hosts behind it, as each of them has said")
 	}
 	var watchers []func(*results.Result)
 	drawn := runpage.NewCollector(&run.Run)

@@ -34,9 +34,10 @@ or keys of the first file; exactly one must take it, and it is printed why. With
 --map the container decides. csv, parquet, guidellm and inference-perf are named.
 
 IN is a file, a glob, a directory (all data files below it), an address (file://;
-s3:// and gs:// in a build with the tag cloud) or - for standard input; gzip, zstd and bzip2 are found by content. Rows that cannot be used, or
-that went into another row, go to OUT.rejects.jsonl with file, line, field and
-reason. What was read, kept, rejected and decided is printed.
+s3:// and gs:// in a build with the tag cloud) or - for standard input; gzip, zstd
+and bzip2 are found by content. Rows that cannot be used, or that went into another
+row, go to OUT.rejects.jsonl with file, line, field and reason. What was read, kept,
+rejected and decided is printed.
 
 Example:
    reprise trace import conversation_trace.jsonl -o prod.parquet`,
