@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"reprise/trace"
 	"reprise/trace/results"
 )
 
@@ -153,6 +154,9 @@ func (s *Summary) clientText() string {
 		cpu, Counted(int64(c.GCCycles), "GC cycle"), time.Duration(c.GCPauseNS).Round(time.Microsecond), Counted(c.ConnsOpened, "connection"), Counted(c.ConnsReused, "request"))
 	if q := c.RunQueue; q != nil {
 		text += fmt.Sprintf("; run queue p99 %v, max %v", time.Duration(q.P99NS).Round(time.Microsecond), time.Duration(q.MaxNS).Round(time.Microsecond))
+	}
+	if n := s.run.Said(); n < len(s.run.Workers) {
+		text += fmt.Sprintf("; of %d of %s, since the others did not come to an end", n, trace.Plural(len(s.run.Workers), "worker"))
 	}
 	return text
 }

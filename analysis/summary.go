@@ -65,7 +65,7 @@ type Summary struct {
 	Steady     *Steady         `json:"steady"` // null for merged runs
 	Tokens     Tokens          `json:"tokens"`
 	Recorded   Recorded        `json:"recorded"`
-	Client     *results.Client `json:"client"` // null in a run that was killed
+	Client     *results.Client `json:"client"` // of the workers that came to an end; null where none did, and in a run that was killed
 
 	Telemetry *telemetry.Summary `json:"telemetry,omitempty"` // what servers said of themselves; absent where none was asked
 
@@ -202,7 +202,7 @@ func (c *collection) summary(run *results.Opened) *Summary {
 		run:      r, histograms: map[string]*hdrhistogram.Histogram{},
 	}
 	s.Requests.end(run)
-	if r.Ended != nil {
+	if r.Ended != nil && (len(r.Workers) == 0 || r.Said() > 0) {
 		s.Client = &r.Ended.Client
 	}
 	measured := c.requests.Recorded - c.requests.WarmUp

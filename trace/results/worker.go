@@ -31,6 +31,17 @@ const (
 	WorkerRestored = "restored" // it was lost, and its results were found later
 )
 
+// Said is how many workers came to an end, and said what their clients used: the sums of
+// Ended.Client are theirs.
+func (r *Run) Said() (n int) {
+	for i := range r.Workers {
+		if s := r.Workers[i].State; s == WorkerEnded || s == WorkerStopped {
+			n++
+		}
+	}
+	return n
+}
+
 // A WorkerClock compares a worker's clock with the coordinator's. The true offset is
 // within the bound of the estimate, as far as the clocks run evenly: the bound is
 // half of the shortest round trip.
