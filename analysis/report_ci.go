@@ -10,7 +10,7 @@ import (
 // WriteMarkdown writes what a pull request shows of a run: the verdict, the goals and
 // the main numbers.
 func WriteMarkdown(w io.Writer, s *Summary) error {
-	fmt.Fprintf(w, "**%s** %s\n\n", s.Verdict.Result, strings.Join(append([]string{s.Label + "."}, s.Verdict.Reasons...), " "))
+	fmt.Fprintf(w, "**%s** %s\n\n", s.Verdict.Result, strings.TrimSuffix(s.Label+". "+strings.Join(s.Verdict.Reasons, "; "), " "))
 	if s.SLO != nil {
 		fmt.Fprint(w, "| goal | value | result |\n| --- | --: | --- |\n")
 		for _, g := range s.SLO.gates() {

@@ -29,6 +29,12 @@ func TestCIReports(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, markdown.String())
 		}
 	}
+	two := *s
+	two.Verdict.Reasons = []string{"the first", "the second"}
+	markdown.Reset()
+	if err := WriteMarkdown(&markdown, &two); err != nil || !strings.Contains(markdown.String(), "<more>. the first; the second\n") {
+		t.Errorf("error %v; two reasons are not kept apart in\n%s", err, markdown.String())
+	}
 	if err := WriteJUnit(&junit, s); err != nil {
 		t.Fatal(err)
 	}

@@ -46,11 +46,11 @@ func (s *Summary) quantileWarnings(warn func(string, ...any)) {
 		if thin == nil {
 			continue
 		}
-		above := " and above are"
+		above, rest := " and above are", "rest"
 		if i == len(quantiles)-1 {
-			above = " is"
+			above, rest = " is", "rests"
 		}
-		warn("%s%s the largest sample where there are fewer than %d, and rest on that one: %s", quantiles[i].name, above, 1000/(1000-q), strings.Join(thin, ", "))
+		warn("%s%s the largest sample where there are fewer than %d, and %s on that one: %s", quantiles[i].name, above, 1000/(1000-q), rest, strings.Join(thin, ", "))
 	}
 }
 

@@ -181,7 +181,7 @@ func (a *arrivals) common(r *Arrivals) {
 func burst(window time.Duration, c stats.WindowCounts) Burst {
 	b := Burst{WindowS: window.Seconds(), Windows: c.N(), Zeros: c.Zeros(), Mean: maybe(c.Mean())}
 	if c.N() < 2 {
-		b.NotMeasurable = notMeasurable + fmt.Sprintf("%d complete windows of %s s, at least 2 are needed", c.N(), numberText(b.WindowS))
+		b.NotMeasurable = notMeasurable + fmt.Sprintf("complete windows of %s s: %d, at least 2 are needed", numberText(b.WindowS), c.N())
 		return b
 	}
 	_, most, _ := c.Range()

@@ -156,7 +156,7 @@ func tailOf(t *stats.Tally) *Tail {
 func (f *flow) dependence() TrafficDependence {
 	r := TrafficDependence{N: f.pairs.N(), TooLong: f.tooLong}
 	if r.N < 2 {
-		r.NotMeasurable = notMeasurable + fmt.Sprintf("%d rows have both lengths, at least 2 are needed", r.N)
+		r.NotMeasurable = notMeasurable + fmt.Sprintf("rows with both lengths: %d, at least 2 are needed", r.N)
 		return r
 	}
 	for _, b := range f.pairs.Bins(10) {

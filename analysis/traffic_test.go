@@ -160,15 +160,15 @@ func TestTrafficDegenerate(t *testing.T) {
 		rows        []trace.Request
 		want        []string // without "not measurable: "
 	}{
-		{"no rows", trace.ClockTrace, nil, []string{"no row has an arrival time", "no row has input_tokens", "0 rows have both lengths"}},
-		{"one row", trace.ClockTrace, []trace.Request{row(0)}, []string{"gaps, rate and burstiness: there is one arrival", "1 rows have both lengths", "sessions: none is recorded", "prefix reuse: no row has block ids"}},
-		{"two rows", trace.ClockTrace, []trace.Request{row(0), row(1)}, []string{"gap CV: there is one gap", "1 complete windows of 1 s", "all inputs or all outputs are equally long"}},
+		{"no rows", trace.ClockTrace, nil, []string{"no row has an arrival time", "no row has input_tokens", "rows with both lengths: 0"}},
+		{"one row", trace.ClockTrace, []trace.Request{row(0)}, []string{"gaps, rate and burstiness: there is one arrival", "rows with both lengths: 1", "sessions: none is recorded", "prefix reuse: no row has block ids"}},
+		{"two rows", trace.ClockTrace, []trace.Request{row(0), row(1)}, []string{"gap CV: there is one gap", "complete windows of 1 s: 1", "all inputs or all outputs are equally long"}},
 		{"equal gaps", trace.ClockTrace, []trace.Request{row(0), row(1), row(2), row(3)}, []string{"lag-1 autocorrelation: all gaps are equal"}},
 		{"all at once", trace.ClockTrace, same, []string{"gap CV and burstiness: all gaps are 0"}},
 		{"one session", trace.ClockTrace, []trace.Request{session("a", 0), session("a", 4)}, []string{"think time and overlap: neither delays nor response times are recorded"}},
 		{"single turns", trace.ClockTrace, []trace.Request{session("a", 0), session("b", 4)}, []string{"what happens between turns: every session has one"}},
 		{"session clocks", trace.ClockSession, []trace.Request{session("a", 0), session("a", 4), session("a", 9), session("b", 0)}, []string{"rate, burstiness and batches: each session has its own clock, so the trace has no common one", "starts of sessions"}},
-		{"no clock", trace.ClockNone, []trace.Request{{InputTokens: in}, {OutputTokens: out}}, []string{"no row has an arrival time", "0 rows have both lengths"}},
+		{"no clock", trace.ClockNone, []trace.Request{{InputTokens: in}, {OutputTokens: out}}, []string{"no row has an arrival time", "rows with both lengths: 0"}},
 		{"no lengths", trace.ClockTrace, []trace.Request{{Arrival: at(0)}, {Arrival: at(1)}}, []string{"no row has input_tokens", "no row has output_tokens"}},
 		{"blocks once", trace.ClockTrace, []trace.Request{blocks(0, 1, 2), blocks(1, 3)}, []string{"reuse time and distance: no block is used twice"}},
 		{"empty prompts", trace.ClockTrace, []trace.Request{blocks(0), blocks(1)}, []string{"prefix reuse: all prompts are empty"}},

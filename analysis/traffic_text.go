@@ -69,7 +69,7 @@ func (a *Arrivals) text(p *printer) {
 		p.pair("gaps", of+fmt.Sprintf("n %s, mean %s s, CV %s (Poisson 1), lag-1 autocorrelation %s, %s of them 0", Grouped(g.N), numberText(g.Mean), optionalText(g.CV), optionalText(a.Lag1), Grouped(g.Zeros)))
 	}
 	if a.Times != nil {
-		p.pair("batches", fmt.Sprintf("%s distinct times, %s requests at each on average, at most %s", Grouped(*a.Times), numberText(*a.BatchMean), Grouped(*a.BatchMax)))
+		p.pair("batches", fmt.Sprintf("%s, requests at each: %s on average, at most %s", Counted(*a.Times, "distinct time"), numberText(*a.BatchMean), Grouped(*a.BatchMax)))
 	}
 	if a.TickS != nil {
 		text := "times are multiples of " + numberText(*a.TickS) + " s"
@@ -203,9 +203,9 @@ func (t *Traffic) lengthText(p *printer) {
 }
 
 func (l *Lengths) tailText() string {
-	parts := []string{fmt.Sprintf("sum %s; %s times 0", numberText(l.Sum), Grouped(l.Zeros))}
+	parts := []string{fmt.Sprintf("sum %s; %s 0", numberText(l.Sum), Counted(l.Zeros, "time"))}
 	if l.Tail.AtMax != nil {
-		at := fmt.Sprintf("%s times (%s) the largest length", Grouped(*l.Tail.AtMax), percent(*l.Tail.AtMaxShare))
+		at := fmt.Sprintf("%s (%s) the largest length", Counted(*l.Tail.AtMax, "time"), percent(*l.Tail.AtMaxShare))
 		if l.Tail.Spike {
 			at += ", probably a limit"
 		}

@@ -14,7 +14,7 @@ func (s *TrafficSessions) text(p *printer) {
 	if s.N > 0 {
 		text := fmt.Sprintf("%s (%s), %s, %s of one turn", Grouped(s.N), s.Basis, Counted(s.Rows, "row"), Grouped(s.Single))
 		if s.Without > 0 {
-			text += fmt.Sprintf("; %s rows belong to none", Grouped(s.Without))
+			text += fmt.Sprintf("; in none: %s", Counted(s.Without, "row"))
 		}
 		if s.MeanOpen != nil {
 			text += fmt.Sprintf("; %s open on average", numberText(*s.MeanOpen))

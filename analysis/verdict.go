@@ -110,7 +110,11 @@ func (v *Verdict) worsen(result, format string, args ...any) {
 func (v *Verdict) Headline() string {
 	text, _, _ := strings.Cut(v.worst, ": ")
 	if text, _, _ = strings.Cut(text, "; "); len(v.Reasons) > 1 {
-		text += fmt.Sprintf(" (the report has all %d reasons)", len(v.Reasons))
+		all := "both"
+		if len(v.Reasons) > 2 {
+			all = fmt.Sprintf("all %d", len(v.Reasons))
+		}
+		text += " (the report has " + all + " reasons)"
 	}
 	return text
 }

@@ -175,7 +175,11 @@ func lengthsText(p *printer, l *model.Lengths) {
 	}{{"input", l.Input}, {"output", l.Output}} {
 		p.pair(side.name, fittedText(side.f, "tokens"))
 	}
-	text := fmt.Sprintf("drawn from %s distinct pairs of input and output", Grouped(int64(len(l.Pairs))))
+	if !slices.ContainsFunc(l.Pairs, func(pair model.Pair) bool { return pair.Input >= 0 || pair.Output >= 0 }) {
+		p.pair("lengths", "not known")
+		return
+	}
+	text := fmt.Sprintf("drawn from %s of input and output", Counted(int64(len(l.Pairs)), "distinct pair"))
 	if l.Sampled {
 		text += ", a sample of the rows"
 	}

@@ -18,7 +18,11 @@ func (f *fitting) arrivals(s *fitStream, of string) (*model.Arrivals, error) {
 		return nil, nil
 	}
 	if f.clock.period == 0 {
-		f.noteOn(s, "arrivals: not measurable: all %d arrivals come at the same time", len(s.stamps))
+		why := "there is one arrival"
+		if n := len(s.stamps); n > 1 {
+			why = fmt.Sprintf("all %d arrivals come at the same time", n)
+		}
+		f.noteOn(s, "arrivals: not measurable: %s", why)
 		return nil, nil
 	}
 	starts, all := f.times(s, of)

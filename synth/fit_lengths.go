@@ -9,6 +9,7 @@ import (
 
 	"reprise/analysis/stats"
 	"reprise/synth/model"
+	"reprise/trace"
 )
 
 // maxPairs is how many distinct pairs of lengths a model holds; of more, a sample
@@ -104,7 +105,7 @@ func (s *fitStream) lengthsResult(f *fitting) model.Lengths {
 	}
 	m.Input, m.Output = fitLength(&l.input), fitLength(&l.output)
 	if l.noInput > 0 && m.Input != nil {
-		m.Input.Notes = append(m.Input.Notes, fmt.Sprintf("%d rows of 0 tokens are left out", l.noInput))
+		m.Input.Notes = append(m.Input.Notes, fmt.Sprintf("left out, since they have 0 tokens: %s", trace.Plural(l.noInput, "row")))
 	}
 	for _, side := range []struct {
 		name   string

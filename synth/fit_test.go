@@ -289,8 +289,8 @@ func TestFitDegenerate(t *testing.T) {
 		says     string // in the notes or refusals
 		arrivals bool
 	}{
-		{"one row", trace.ClockTrace, []trace.Request{row(0, 10, 5)}, "all 1 arrivals come at the same time", false},
-		{"two rows", trace.ClockTrace, []trace.Request{row(0, 10, 5), row(2, 10, 5)}, "there are only 1 gaps, and it takes 3", true},
+		{"one row", trace.ClockTrace, []trace.Request{row(0, 10, 5)}, "there is one arrival", false},
+		{"two rows", trace.ClockTrace, []trace.Request{row(0, 10, 5), row(2, 10, 5)}, "too few gaps: 1, and it takes 3", true},
 		{"all equal", trace.ClockTrace, many(50, func(i int) trace.Request { return row(float64(i), 10, 5) }), "all 50 values are 10", true},
 		{"all zero gaps", trace.ClockTrace, many(50, func(i int) trace.Request { return row(0, int64(i+1), 5) }), "all 50 arrivals come at the same time", false},
 		{"two times", trace.ClockTrace, many(50, func(i int) trace.Request { return row(float64(i/49), 10, 5) }), "the effective tick of 1 s is longer than the mean gap", true},

@@ -220,7 +220,7 @@ func checkPositive(family Family, s Sample) error {
 	case s.N() == 0:
 		return refuse(family, s, "there are no values")
 	case s.N() < fewest:
-		return refuse(family, s, "there are only %d values, and it takes %d", s.N(), fewest)
+		return refuse(family, s, "too few values: %d, and it takes %d", s.N(), fewest)
 	case s.values[0] < 0:
 		return refuse(family, s, "the smallest value is %v, and the law begins at 0", s.values[0])
 	case s.Distinct() == 1:

@@ -145,8 +145,8 @@ func TestFitRefusesDegenerateValues(t *testing.T) {
 		want string // of the gamma law
 	}{
 		"none":      {Sample{}, "gamma law cannot be fitted: there are no values"},
-		"one":       {counted(t, []float64{3}, []int64{1}), "gamma law cannot be fitted: there are only 1 values, and it takes 3"},
-		"two":       {counted(t, []float64{3, 4}, []int64{1, 1}), "gamma law cannot be fitted: there are only 2 values, and it takes 3"},
+		"one":       {counted(t, []float64{3}, []int64{1}), "gamma law cannot be fitted: too few values: 1, and it takes 3"},
+		"two":       {counted(t, []float64{3, 4}, []int64{1, 1}), "gamma law cannot be fitted: too few values: 2, and it takes 3"},
 		"equal":     {counted(t, []float64{3}, []int64{9}), "gamma law cannot be fitted: all 9 values are 3"},
 		"zeros":     {counted(t, []float64{0, 1, 2}, []int64{4, 1, 1}), "gamma law cannot be fitted: 4 of 6 values are 0, where its likelihood is not finite"},
 		"all zero":  {counted(t, []float64{0}, []int64{4}), "gamma law cannot be fitted: all 4 values are 0"},
@@ -208,7 +208,7 @@ func soundFit(t *testing.T, fit Fit, err error) {
 func TestTicksRefuseDegenerateGaps(t *testing.T) {
 	for want, gaps := range map[string]map[int64]int64{
 		"gamma law cannot be fitted: there are no gaps":                      {},
-		"gamma law cannot be fitted: there are only 2 gaps, and it takes 3":  {1: 1, 2: 1},
+		"gamma law cannot be fitted: too few gaps: 2, and it takes 3":        {1: 1, 2: 1},
 		"gamma law cannot be fitted: all 8 gaps are 0 ticks of 0.5 s":        {0: 8},
 		"gamma law cannot be fitted: all 1000000 gaps are 33 ticks of 0.5 s": {33: 1_000_000},
 	} {

@@ -76,7 +76,7 @@ func tickStart(family Family, ticks Ticks, form TickForm) (Law, error) {
 	case gaps.n == 0:
 		return nil, refuse(family, gaps, "there are no gaps")
 	case gaps.n < fewest:
-		return nil, refuse(family, gaps, "there are only %d gaps, and it takes %d", gaps.n, fewest)
+		return nil, refuse(family, gaps, "too few gaps: %d, and it takes %d", gaps.n, fewest)
 	case len(gaps.values) == 1:
 		return nil, refuse(family, gaps, "all %d gaps are %v ticks of %v s", gaps.n, gaps.values[0], ticks.tick)
 	}

@@ -219,7 +219,11 @@ func (i *Importer) meta(s *rows.Sink) (trace.Meta, error) {
 		return meta, err
 	}
 	if a == nil {
-		meta.Guesses = append(meta.Guesses, trace.Guess{What: "clock", Value: meta.Clock, Evidence: "no header; arrivals are taken for those of one clock"})
+		evidence := "no header; arrivals are taken for those of one clock"
+		if meta.Clock == trace.ClockNone {
+			evidence = "no header, and no row has an arrival"
+		}
+		meta.Guesses = append(meta.Guesses, trace.Guess{What: "clock", Value: meta.Clock, Evidence: evidence})
 		return meta, nil
 	}
 	if meta.Clock == trace.ClockTrace { // rows have times

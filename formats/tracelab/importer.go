@@ -43,7 +43,7 @@ func (im *Importer) Import(ctx context.Context, src []*source.Source, emit func(
 		return trace.Meta{}, err
 	}
 	s.clock.Note(s.Sink, "times without a zone")
-	s.Guess("arrival", "latest input event", "", "the source has no time of sending; %d rows without an input event begin at their first output event", s.noInput)
+	s.Guess("arrival", "latest input event", "", "the source has no time of sending; without an input event, beginning at the first output event: %s", trace.Plural(s.noInput, "row"))
 	return s.Meta("tracelab", "")
 }
 

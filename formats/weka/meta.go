@@ -25,10 +25,10 @@ func (s *state) meta() trace.Meta {
 		guess("block size", fmt.Sprint(size), "--block-tokens", "%s; %d sessions have no block_size", why, s.sizes)
 	}
 	if n := s.scopes["absent"]; n > 0 {
-		guess("scope of hash_ids", "local", "", "%d sessions do not say; ids of the generation without the field begin at 1 in each file", n)
+		guess("scope of hash_ids", "local", "", "%s without it; ids of the generation without the field begin at 1 in each file", trace.Plural(n, "session"))
 	}
 	if s.pairs > 0 {
-		guess("s and n rows of one call", "merged", "--keep-pairs", "%d neighbours with equal model, in and hash_ids", s.pairs)
+		guess("s and n rows of one call", "merged", "--keep-pairs", "%s with equal model, in and hash_ids", trace.Plural(s.pairs, "neighbour"))
 	}
 	if s.clamped.rows > 0 {
 		guess("times before their session's start", "clamped to it", "", "%d rows of sub-agents, up to %v before; the recorded time is in %s", s.clamped.rows, s.clamped.earliest.Round(time.Millisecond), attrEarly)
