@@ -30,9 +30,6 @@ func recovered(ctx context.Context, c *cli.Command) (string, error) {
 		kept = append(kept, found...)
 	}
 	out := dirs[0]
-	if _, err := os.Stat(filepath.Join(out, results.RequestsFile)); err == nil {
-		return "", trace.WithFix(fmt.Errorf("%s: is assembled already", out), "reprise report "+out)
-	}
 	run, err := cluster.Recover(ctx, kept, out)
 	if err != nil {
 		return "", err

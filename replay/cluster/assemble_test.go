@@ -195,6 +195,40 @@ func TestAssembleWithoutAWorker(t *testing.T) {
 	}
 }
 
+// TestAssembleTheFuller: what a worker had handed over to the coordinator is less than what
+// it has itself, whichever is named first; and an assembly can be made again, with more.
+func TestAssembleTheFuller(t *testing.T) {
+	const n = 60
+	pasts := halves(n)
+	there, own := t.TempDir(), t.TempDir()
+	handed := pasts[0]
+	handed.legs = [][]results.Result{pasts[0].legs[0][:5]}
+	few, all, other := handed.leave(t, there, n), pasts[0].leave(t, own, n), pasts[1].leave(t, there, n)
+	out := t.TempDir()
+	for _, test := range []struct {
+		dirs []string
+		rows int64
+	}{{[]string{few, other}, 5 + pasts[1].mine}, {[]string{few, other, all}, n}, {[]string{all, other, few}, n}} {
+		if _, err := Recover(t.Context(), test.dirs, out); err != nil {
+			t.Fatal(err)
+		}
+		opened, err := results.OpenRun(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := int64(0)
+		for _, err := range opened.Results() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows++
+		}
+		if rows != test.rows {
+			t.Errorf("%d results of %v, want %d", rows, test.dirs, test.rows)
+		}
+	}
+}
+
 func TestAssembleRefusesTwice(t *testing.T) {
 	pasts := halves(20)
 	pasts[1].legs = append(pasts[1].legs, pasts[0].legs[0][:1])

@@ -50,10 +50,24 @@ func Recover(ctx context.Context, dirs []string, out string) (*results.Run, erro
 		if k.Plan.Run != first.Plan.Run {
 			return nil, trace.WithFix(fmt.Errorf("%s and %s are of two runs", dirs[0], dir), "assemble each by itself")
 		}
-		if slices.ContainsFunc(a.parts, func(p part) bool { return p.name == k.Worker }) {
-			continue // it had handed them over, and has them still
+		p := part{name: k.Worker, dir: dir, host: k.Host, slots: k.Plan.Slots, planned: k.Plan.Mine, took: max(0, k.Legs-1)}
+		at := slices.IndexFunc(a.parts, func(p part) bool { return p.name == k.Worker })
+		if at < 0 {
+			a.parts = append(a.parts, p)
+			continue
 		}
-		a.parts = append(a.parts, part{name: k.Worker, dir: dir, host: k.Host, slots: k.Plan.Slots, planned: k.Plan.Mine, took: max(0, k.Legs-1)})
+		// It had handed them over, and has them still, and those of its last seconds too.
+		had, err := resultsIn(a.parts[at].dir)
+		if err != nil {
+			return nil, err
+		}
+		has, err := resultsIn(dir)
+		if err != nil {
+			return nil, err
+		}
+		if has > had {
+			a.parts[at] = p
+		}
 	}
 	here := len(a.parts)
 	a.sort()
@@ -66,6 +80,27 @@ func Recover(ctx context.Context, dirs []string, out string) (*results.Run, erro
 		err = results.WriteRun(out, run)
 	}
 	return run, err
+}
+
+// resultsIn counts what a directory of a worker holds.
+func resultsIn(dir string) (n int, err error) {
+	legs, err := filepath.Glob(filepath.Join(dir, "*", results.RunFile))
+	if err != nil {
+		return 0, err
+	}
+	for _, leg := range legs {
+		run, err := results.OpenRun(filepath.Dir(leg))
+		if err != nil {
+			return 0, err
+		}
+		for _, err := range run.Results() {
+			if err != nil {
+				return 0, err
+			}
+			n++
+		}
+	}
+	return n, nil
 }
 
 // missing adds what no worker at hand had as the part of one that is lost.
